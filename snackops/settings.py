@@ -1,0 +1,195 @@
+"""The one settings file. What an installation may change comes from the environment (names: README, "Settings")."""
+
+import sys
+from pathlib import Path
+
+import structlog
+from django.utils.csp import CSP
+from django.utils.translation import gettext_lazy as _
+
+from snackops.env import Env, secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = Env()
+
+DATA_DIR = Path(env.text("SNACKOPS_DATA", str(BASE_DIR / ".data"))).absolute()
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+DEBUG = env.flag("DEBUG", default=False)
+SECRET_KEY = secret_key(env, DATA_DIR)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+HTTPS = env.flag("SNACKOPS_HTTPS", default=False)
+BEHIND_PROXY = env.flag("SNACKOPS_TRUST_PROXY", default=False)
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS", [])
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "django_filters",
+    "axes",
+    "queue_app",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "snackops.urls"
+WSGI_APPLICATION = "snackops.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.csp",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- database: DESIGN section 10 ------------------------------------------------------------------------------------
+DATABASES = {"default": env.database("DATABASE_URL", DATA_DIR / "snackops.sqlite3")}
+SQLITE_WAL = env.flag("SNACKOPS_SQLITE_WAL", default=False)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # PERSIST + FULL survives a power cut after an acknowledged commit; DELETE + FULL would not, because it never syncs
+    # the directory after the journal is unlinked. IMMEDIATE takes the write lock at BEGIN, where waiting is safe.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": env.integer("SNACKOPS_SQLITE_TIMEOUT_S", 20, low=1, high=300),
+        "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA recursive_triggers=ON;"
+        if SQLITE_WAL
+        else "PRAGMA journal_mode=PERSIST;PRAGMA synchronous=FULL;PRAGMA recursive_triggers=ON;",
+    }
+    DATABASES["default"]["CONN_MAX_AGE"] = None
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+
+# --- people ---------------------------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "sign_in"
+AXES_FAILURE_LIMIT = env.integer("SNACKOPS_SIGN_IN_TRIES", 5, low=1, high=100)
+AXES_COOLOFF_TIME = 0.25  # hours: a delay, not a lockout that only an administrator ends
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # a stranger elsewhere cannot lock somebody out
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "queue_app.views.account.locked_out"
+AXES_VERBOSE = False
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+SOLO_APPROVAL = env.flag("SNACKOPS_SOLO_APPROVAL", default=False)
+
+# --- web security ---------------------------------------------------------------------------------------------------
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "connect-src": [CSP.SELF],
+    "font-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+    "object-src": [CSP.NONE],
+}
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if HTTPS:
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+if BEHIND_PROXY:  # only then may a header say that the request came by https
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
+
+# --- languages and time ---------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("ja", _("Japanese")), ("zh-hans", _("Simplified Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "snackops" / "locale"]
+USE_TZ = True
+TIME_ZONE = env.text("SNACKOPS_TIME_ZONE", "UTC")
+
+# --- static files ---------------------------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# --- delivery -------------------------------------------------------------------------------------------------------
+RECEIVER_URL = env.http_url("SNACKOPS_RECEIVER_URL", "http://127.0.0.1:8081")
+DELIVERY_CONNECT_MS = env.integer("SNACKOPS_CONNECT_MS", 3_000, low=1, high=600_000)
+DELIVERY_READ_MS = env.integer("SNACKOPS_READ_MS", 5_000, low=1, high=600_000)
+DELIVERY_TOTAL_MS = env.integer("SNACKOPS_TOTAL_MS", 10_000, low=1, high=600_000)
+
+# --- logs: one JSON object a line; never a payload, a note's comment or a raw error ------------------------------------
+LOG_SHARED = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": structlog.stdlib.ProcessorFormatter,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(sort_keys=True),
+            ],
+            "foreign_pre_chain": LOG_SHARED,
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": sys.stderr}},
+    "root": {"handlers": ["stderr"], "level": env.text("SNACKOPS_LOG_LEVEL", "INFO")},
+    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
+}
+structlog.configure(
+    processors=[*LOG_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=structlog.stdlib.BoundLogger,
+    cache_logger_on_first_use=True,
+)
