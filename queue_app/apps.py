@@ -1,0 +1,27 @@
+"""The app: what must stand after every migration."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class QueueAppConfig(AppConfig):
+    """Registers the guard of the database and the default rows (DESIGN section 3, traps)."""
+
+    name = "queue_app"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Connect post_migrate; imports wait until the models are loaded."""
+        from queue_app import checks  # noqa: F401 - registers the system checks
+
+        post_migrate.connect(_after_migrate, sender=self)
+
+
+def _after_migrate(*, using: str, apps: Any, **_kwargs: Any) -> None:
+    """Django's table remake on SQLite drops triggers silently, and a test's flush empties all tables: restore both."""
+    from queue_app.store import defaults, triggers
+
+    triggers.create_all(using)
+    defaults.create_all(using)
