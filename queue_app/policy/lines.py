@@ -1,4 +1,4 @@
-"""Bytes to numbered lines of text, with memory bounded by one line, and the values that a file of orders is read into."""
+"""Bytes to numbered lines of text, with memory bounded by one line, and what a file of orders is read into."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ MAX_LINE_BYTES = 65_536
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class NotReadable(SnackOpsError, ValueError):
+class NotReadable(SnackOpsError, ValueError):  # noqa: N818 - named like the other answers
     """The file as a whole cannot be read as orders: no header, a column missing or named twice."""
 
 
@@ -55,7 +55,7 @@ def text_lines(chunks: Iterable[bytes], *, limit: int = MAX_LINE_BYTES) -> Itera
     """
     for number, (raw, whole) in enumerate(_cut(chunks, limit), start=1):
         if number == 1:
-            raw = raw.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if not whole:
             yield Line(number, raw.decode(errors="replace"), f"It is longer than {limit:,} bytes.")
             continue

@@ -1,7 +1,7 @@
 """Lines of TSV or CSV to records of cells.
 
-TSV knows no quotes: a quote is a character like any other. CSV knows quoted cells, also with line breaks inside; a quote
-that is never closed spoils its own line only and not the rest of the file.
+TSV knows no quotes: a quote is a character like any other. CSV knows quoted cells, also with line breaks inside; a
+quote that is never closed spoils its own line only and not the rest of the file.
 """
 
 import csv
@@ -89,9 +89,7 @@ def _parse(texts: list[str]) -> tuple[list[str] | None, int]:
         return None, 0
 
 
-def _parse_across(
-    first: Line, ahead: deque[Line], source: Iterator[Line], width: int
-) -> tuple[list[str] | None, int]:
+def _parse_across(first: Line, ahead: deque[Line], source: Iterator[Line], width: int) -> tuple[list[str] | None, int]:
     """A record whose quoted cell goes on over the next lines: its cells and how many further lines it took.
 
     Only a line with an odd number of quotes can end what `first` opened, so the look ahead stops there, and at the size
