@@ -1,3 +1,15 @@
 """Addresses of the console."""
 
-urlpatterns: list = []
+from django.urls import URLPattern, URLResolver, path
+
+from queue_app.views import account, health
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("livez", health.livez, name="livez"),
+    path("sign-in/", account.SignIn.as_view(), name="sign_in"),
+    path("sign-out/", account.SignOut.as_view(), name="sign_out"),
+    path("account/password/", account.ChangePassword.as_view(), name="password_change"),
+    path("account/preferences/", account.preferences, name="preferences"),
+    path("account/language/", account.language, name="language"),
+    path("account/theme/", account.theme, name="theme"),
+]

@@ -35,15 +35,18 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "queue_app.views.frame.NoStoreMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "queue_app.views.frame.CompressMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "queue_app.views.frame.PreferenceMiddleware",
+    "queue_app.views.frame.SignInGate",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -105,6 +108,7 @@ AXES_FAILURE_LIMIT = env.integer("SNACKOPS_SIGN_IN_TRIES", 5, low=1, high=100)
 AXES_COOLOFF_TIME = 0.25  # hours: a delay, not a lockout that only an administrator ends
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # a stranger elsewhere cannot lock somebody out
 AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # trying again early does not make the wait longer
 AXES_LOCKOUT_CALLABLE = "queue_app.views.account.locked_out"
 AXES_VERBOSE = False
 SESSION_COOKIE_AGE = 12 * 3600
@@ -127,6 +131,7 @@ SECURE_CSP = {
     "base-uri": [CSP.NONE],
     "object-src": [CSP.NONE],
 }
+CSRF_FAILURE_VIEW = "queue_app.views.errors.csrf_failed"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -148,6 +153,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("ja", _("Japanese")), ("zh-hans", _("Simplified Chinese"))]
 LOCALE_PATHS = [BASE_DIR / "snackops" / "locale"]
 USE_TZ = True
+USE_THOUSAND_SEPARATOR = False  # ids and values in forms are never grouped; the filter `number` groups in text
 TIME_ZONE = env.text("SNACKOPS_TIME_ZONE", "UTC")
 
 # --- static files ---------------------------------------------------------------------------------------------------
