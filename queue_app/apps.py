@@ -19,7 +19,7 @@ class QueueAppConfig(AppConfig):
         post_migrate.connect(_after_migrate, sender=self)
 
 
-def _after_migrate(*, using: str, apps: Any, **_kwargs: Any) -> None:
+def _after_migrate(*, using: str, **_kwargs: Any) -> None:
     """Django's table remake on SQLite drops triggers silently, and a test's flush empties all tables: restore both."""
     from queue_app.store import defaults, triggers
 

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import structlog
 from django.utils.csp import CSP
@@ -170,7 +171,7 @@ DELIVERY_READ_MS = env.integer("SNACKOPS_READ_MS", 5_000, low=1, high=600_000)
 DELIVERY_TOTAL_MS = env.integer("SNACKOPS_TOTAL_MS", 10_000, low=1, high=600_000)
 
 # --- logs: one JSON object a line; never a payload, a note's comment or a raw error ------------------------------------
-LOG_SHARED = [
+LOG_SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,

@@ -50,9 +50,7 @@ class Flow(models.Model):
     class Meta:
         db_table = "flows"
         constraints = [
-            models.UniqueConstraint(
-                fields=["span_ms", "start_ms", "queue", "reason", "code", "slot"], name="flows_key"
-            )
+            models.UniqueConstraint(fields=["span_ms", "start_ms", "queue", "reason", "code", "slot"], name="flows_key")
         ]
 
     def __str__(self) -> str:
@@ -73,9 +71,7 @@ class Result(models.Model):
     class Meta:
         db_table = "results"
         constraints = [
-            models.UniqueConstraint(
-                fields=["batch", "queue", "reason", "code", "outcome", "slot"], name="results_key"
-            )
+            models.UniqueConstraint(fields=["batch", "queue", "reason", "code", "outcome", "slot"], name="results_key")
         ]
 
     def __str__(self) -> str:

@@ -23,8 +23,7 @@ class StoredType(models.Func):
     arity = 1
     output_field = models.CharField()
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
-        return super().as_sql(compiler, connection, template="typeof(%(expressions)s)", **extra)
+    template = "typeof(%(expressions)s)"
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
         return super().as_sql(compiler, connection, template="pg_typeof(%(expressions)s)::text", **extra)

@@ -44,7 +44,7 @@ class QueueClosed(SnackOpsError):
     """The queue does not accept orders now."""
 
 
-class Retryable(Exception):  # noqa: N818 - DESIGN names it; it is an answer, not an error
+class Retryable(Exception):
     """A delivery that may succeed later.
 
     `code` is a short cause such as `http_503`; `retry_after_ms` is the receiver's own wish, already bounded.
@@ -56,7 +56,7 @@ class Retryable(Exception):  # noqa: N818 - DESIGN names it; it is an answer, no
         self.retry_after_ms = retry_after_ms
 
 
-class Permanent(Exception):  # noqa: N818
+class Permanent(Exception):
     """A delivery that the receiver refused for good; `code` says how (`http_422`)."""
 
     def __init__(self, code: str) -> None:
@@ -64,11 +64,11 @@ class Permanent(Exception):  # noqa: N818
         self.code = code
 
 
-class Cancelled(Exception):  # noqa: N818
+class Cancelled(Exception):
     """The delivery was not started; the job goes back without its attempt being spent."""
 
 
-class BadAck(Exception):  # noqa: N818
+class BadAck(Exception):
     """An answer that is neither success nor a failure the receiver owns up to: the outcome is unknown.
 
     `code` names the kind (`bad_ack`, `wrong_id`, `http_404`), never the body.

@@ -6,7 +6,7 @@ and a system check and `/readyz` call `missing`. Tests lift the guards around a 
 
 from collections.abc import Iterable
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from queue_app.store import triggers_postgresql, triggers_sqlite
@@ -43,8 +43,8 @@ def create_all(using: str = "default") -> None:
     if "jobs" not in tables:
         return
     wanted = _statements(connection, tables)
-    present = _present(connection)
-    with connection.cursor() as cursor:
+    with transaction.atomic(using), connection.cursor() as cursor:  # no moment without a guard, and one commit
+        present = _present(connection)
         if connection.vendor == "postgresql":
             for statement in triggers_postgresql.FUNCTIONS:
                 cursor.execute(statement)
@@ -66,8 +66,9 @@ def drop(connection: BaseDatabaseWrapper, name: str) -> None:
 def drop_all(using: str = "default") -> None:
     """Lift every rule: only for tests that must empty the tables."""
     connection = connections[using]
-    for name in _present(connection):
-        drop(connection, name)
+    with transaction.atomic(using):
+        for name in _present(connection):
+            drop(connection, name)
 
 
 def missing(using: str = "default") -> list[str]:

@@ -58,7 +58,9 @@ def _result(outcome: str, was: str, sign: int) -> str:
 
 
 def _function(name: str, body: str) -> str:
-    return f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $snackops$BEGIN{body}\nEND$snackops$"
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $snackops$BEGIN{body}\nEND$snackops$"
+    )
 
 
 def _raise(message: str) -> str:

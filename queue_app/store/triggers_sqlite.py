@@ -108,9 +108,7 @@ def _jobs() -> dict[str, str]:
     }
 
 
-def statements(
-    insert_only: Mapping[str, tuple[tuple[str, ...], ...]], tables: frozenset[str]
-) -> dict[str, str]:
+def statements(insert_only: Mapping[str, tuple[tuple[str, ...], ...]], tables: frozenset[str]) -> dict[str, str]:
     """Trigger name -> CREATE TRIGGER text, for the tables that exist."""
     wanted: dict[str, str] = {}
     for table, keys in insert_only.items():

@@ -1,0 +1,58 @@
+"""The door to the engine: the names that others may rely on (DESIGN section 5)."""
+
+from queue_app.policy.errors import (
+    BadAck,
+    Cancelled,
+    Conflict,
+    Held,
+    InvalidNote,
+    InvalidOrder,
+    NotAllowed,
+    NotDead,
+    Permanent,
+    QueueClosed,
+    QueueFull,
+    Retryable,
+    UnknownJob,
+)
+from queue_app.services.acceptance import enqueue, enqueue_many
+from queue_app.services.leases import (
+    Lease,
+    Result,
+    claim,
+    finish,
+    finish_and_claim,
+    finish_many,
+    release,
+    renew,
+)
+from queue_app.services.redrives import redrive
+from queue_app.services.runs import run_once
+
+__all__ = [
+    "BadAck",
+    "Cancelled",
+    "Conflict",
+    "Held",
+    "InvalidNote",
+    "InvalidOrder",
+    "Lease",
+    "NotAllowed",
+    "NotDead",
+    "Permanent",
+    "QueueClosed",
+    "QueueFull",
+    "Result",
+    "Retryable",
+    "UnknownJob",
+    "claim",
+    "enqueue",
+    "enqueue_many",
+    "finish",
+    "finish_and_claim",
+    "finish_many",
+    "redrive",
+    "release",
+    "renew",
+    "run_once",
+]

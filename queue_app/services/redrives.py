@@ -1,0 +1,135 @@
+"""The engine's move out of quarantine for one job (DESIGN sections 4 and 5).
+
+No page, command or API reaches it except through an approved batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from queue_app import conf
+from queue_app.policy.errors import Held, NotAllowed, NotDead, UnknownJob
+from queue_app.policy.notes import check_note
+from queue_app.policy.orders import MAX_ATTEMPTS, MAX_INSTANT_MS, check_id
+from queue_app.services.people import Actor, actor_of, require
+from queue_app.store import chain, database, holds, jobs, queues
+from queue_app.store.chain import RedriveRow
+from queue_app.store.jobs import JobRow
+
+
+@dataclass(frozen=True, slots=True)
+class NewBudget:
+    """What a redriven job gets: attempts, and the instant (ms) after which it is too late."""
+
+    max_attempts: int
+    deadline: int
+
+
+def redrive(
+    id: str,  # noqa: A002 - DESIGN section 5 names it
+    note: str,
+    *,
+    approved_by: User,
+    requested_by: User | None = None,
+    batch: int | None = None,
+    max_attempts: int | None = None,
+    deadline_ms: int | None = None,
+    now_ms: int | None = None,
+) -> None:
+    """Restart one dead job with a new budget, in one transaction with its redrives row and its audit event.
+
+    `requested_by` None: a program asked. `max_attempts` None keeps the job's own, `deadline_ms` (an instant) None grants
+    the queue's budget from now. Raises InvalidNote and ValueError before any query; NotAllowed, UnknownJob, NotDead, Held.
+    """
+    check_note(note)
+    check_id(id)
+    _check_budget(max_attempts, deadline_ms)
+    with database.write():
+        now = database.now_ms() if now_ms is None else now_ms
+        approver = approver_of(approved_by, requested_by)
+        job = _dead(jobs.read(id, lock=True), id)
+        held = holds.holders([id], except_plan=batch).get(id)
+        if held is not None:
+            raise Held(f"Order {id} is held by redrive R-{held}.")
+        policy = queues.policy_of(job.queue)
+        budget = NewBudget(
+            job.max_attempts if max_attempts is None else max_attempts,
+            now + (policy.budget_ms if policy else 0) if deadline_ms is None else deadline_ms,
+        )
+        row = restart(
+            job,
+            note,
+            budget,
+            requested_by=requested_by.pk if requested_by else None,
+            approved_by=approver.id,
+            batch=batch,
+            solo=requested_by is not None and requested_by.pk == approver.id,
+            now=now,
+        )
+        if row is None:
+            raise NotDead(f"Order {id} is not in quarantine any more.")
+        chain.append([approver.event("redrive", f"job:{id}", now, note=note, token=job.token, batch=batch)], [row])
+
+
+def approver_of(approved_by: User, requested_by: User | None) -> Actor:
+    """The approver with the rights of this moment. Raises NotAllowed unless active, a team lead by group, another one."""
+    approver = actor_of(approved_by)
+    require(approver, "approve")
+    if requested_by is not None and requested_by.pk == approver.id and not conf.solo_approval():
+        raise NotAllowed("Nobody approves what they asked for themselves.")
+    return approver
+
+
+def restart(
+    job: JobRow,
+    note: str,
+    budget: NewBudget,
+    *,
+    requested_by: int | None,
+    approved_by: int,
+    batch: int | None,
+    solo: bool,
+    now: int,
+) -> RedriveRow | None:
+    """Dead -> pending inside the caller's transaction; the row to chain, or None when the job moved meanwhile."""
+    if not jobs.restart(
+        job.id, job.token, max_attempts=budget.max_attempts, deadline=budget.deadline, batch=batch, now_ms=now
+    ):
+        return None
+    return RedriveRow(
+        job_id=job.id,
+        token=job.token,
+        at_ms=now,
+        note=note,
+        queue=job.queue,
+        reason=job.reason,
+        code=job.code,
+        old_attempts=job.attempts,
+        old_max_attempts=job.max_attempts,
+        old_deadline=job.deadline,
+        new_max_attempts=budget.max_attempts,
+        new_deadline=budget.deadline,
+        requested_by=requested_by,
+        approved_by=approved_by,
+        batch=batch,
+        solo=solo,
+    )
+
+
+def _dead(job: JobRow | None, job_id: str) -> JobRow:
+    if job is None:
+        raise UnknownJob(f"No order has the id {job_id}.")
+    if job.state != "dead":
+        raise NotDead(f"Order {job_id} is not in quarantine.")
+    return job
+
+
+def _check_budget(max_attempts: object, deadline_ms: object) -> None:
+    limits: Sequence[tuple[str, object, int, int]] = (
+        ("max_attempts", max_attempts, 1, MAX_ATTEMPTS),
+        ("deadline_ms", deadline_ms, 0, MAX_INSTANT_MS),
+    )
+    for name, value, low, high in limits:
+        if value is not None and (type(value) is not int or not low <= value <= high):
+            raise ValueError(f"{name} must be a whole number from {low} to {high:,}, or None.")

@@ -1,0 +1,126 @@
+"""Appending to the record: redrives rows and audit events form one hash chain (DESIGN section 9).
+
+Call it last in the transaction: on PostgreSQL it locks the one head row, which would otherwise serialise all work.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.db import connection
+
+from queue_app.policy.canonical import canonical_ascii
+from queue_app.policy.chain import VERSION, link_hash
+from queue_app.store.database import is_postgresql
+
+REDRIVE_FIELDS = (
+    "job_id",
+    "token",
+    "at_ms",
+    "note",
+    "queue",
+    "reason",
+    "code",
+    "old_attempts",
+    "old_max_attempts",
+    "old_deadline",
+    "new_max_attempts",
+    "new_deadline",
+    "requested_by",
+    "approved_by",
+    "batch",
+    "solo",
+    "link",
+)
+AUDIT_FIELDS = (
+    "seq",
+    "link",
+    "at_ms",
+    "actor",
+    "name",
+    "roles",
+    "action",
+    "target",
+    "note",
+    "source",
+    "proof",
+    "detail",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One audit event to be written. `actor` is a user's id, None for a program; `detail` holds ints, str, bool, None."""
+
+    at_ms: int
+    action: str
+    target: str
+    actor: int | None = None
+    name: str = ""
+    roles: str = ""
+    note: str = ""
+    source: str = "code"
+    proof: str = ""
+    detail: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveRow:
+    """One redrives row to be written; users by id."""
+
+    job_id: str
+    token: int
+    at_ms: int
+    note: str
+    queue: str
+    reason: str
+    code: str
+    old_attempts: int
+    old_max_attempts: int
+    old_deadline: int
+    new_max_attempts: int
+    new_deadline: int
+    requested_by: int | None
+    approved_by: int
+    batch: int | None
+    solo: bool
+
+
+def append(events: Sequence[Event], redrives: Sequence[RedriveRow] = ()) -> tuple[int, str]:
+    """Write the redrives rows, then the events, each linked to the one before. Returns the new head (seq, hash)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq, link, hash FROM heads WHERE name = 'chain'" + (" FOR UPDATE" if is_postgresql() else "")
+        )
+        seq, link, head = cursor.fetchone()
+        redrive_rows, event_rows = [], []
+        for row in redrives:
+            link += 1
+            record = {name: getattr(row, name) for name in REDRIVE_FIELDS[:-1]} | {"link": link}
+            head = link_hash(head, record)
+            redrive_rows.append([*(record[name] for name in REDRIVE_FIELDS), head])
+        for event in events:
+            seq, link, prev = seq + 1, link + 1, head
+            record = {name: getattr(event, name) for name in AUDIT_FIELDS[2:-1]}
+            record |= {"seq": seq, "link": link, "detail": canonical_ascii(event.detail)}
+            head = link_hash(prev, record)
+            event_rows.append([*(record[name] for name in AUDIT_FIELDS), prev, head, VERSION])
+        if redrive_rows:
+            cursor.executemany(_INSERT_REDRIVE, redrive_rows)
+        if event_rows:
+            cursor.executemany(_INSERT_EVENT, event_rows)
+        cursor.execute("UPDATE heads SET seq = %s, link = %s, hash = %s WHERE name = 'chain'", [seq, link, head])
+    return seq, head
+
+
+def _columns(fields: Sequence[str]) -> str:
+    users = {"requested_by", "approved_by", "actor"}
+    return ", ".join(f"{name}_id" if name in users else name for name in fields)
+
+
+def _insert(table: str, columns: str) -> str:
+    marks = ", ".join(["%s"] * (columns.count(",") + 1))
+    return f"INSERT INTO {table} ({columns}) VALUES ({marks})"
+
+
+_INSERT_REDRIVE = _insert("redrives", f"{_columns(REDRIVE_FIELDS)}, hash")
+_INSERT_EVENT = _insert("audit", f"{_columns(AUDIT_FIELDS)}, prev, hash, version")

@@ -1,0 +1,42 @@
+"""The rows of `queues`."""
+
+from queue_app.models import Queue
+from queue_app.policy.queues import QueuePolicy
+
+_FIELDS = (
+    "name",
+    "ordering",
+    "max_attempts",
+    "budget_ms",
+    "wait_base_ms",
+    "wait_cap_ms",
+    "wait_budget_ms",
+    "lease_ms",
+    "redrive_horizon_ms",
+    "rate_mj",
+    "max_unfinished",
+    "accepting",
+    "paused",
+)
+
+
+def policy_of(name: str) -> QueuePolicy | None:
+    """The policy of a declared queue, or None when no queue has this name."""
+    row = Queue.objects.filter(pk=name).values(*_FIELDS).first()
+    return QueuePolicy(**row) if row else None
+
+
+def policies() -> dict[str, QueuePolicy]:
+    """Every declared queue's policy by name."""
+    return {row["name"]: QueuePolicy(**row) for row in Queue.objects.order_by("name").values(*_FIELDS)}
+
+
+def declare(policy: QueuePolicy) -> None:
+    """Make or change a queue."""
+    values = {field: getattr(policy, field) for field in _FIELDS if field != "name"}
+    Queue.objects.update_or_create(name=policy.name, defaults=values)
+
+
+def set_paused(name: str, *, paused: bool) -> bool:
+    """Stop or go on handing out; False when it already stood so (or no queue has this name)."""
+    return Queue.objects.filter(pk=name, paused=not paused).update(paused=paused) == 1
