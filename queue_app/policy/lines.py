@@ -9,7 +9,7 @@ MAX_LINE_BYTES = 65_536
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class NotReadable(SnackOpsError, ValueError):  # noqa: N818 - named like the other answers
+class NotReadable(SnackOpsError, ValueError):
     """The file as a whole cannot be read as orders: no header, a column missing or named twice."""
 
 

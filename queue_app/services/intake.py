@@ -43,11 +43,11 @@ class Tally:
         return not self.conflicting and not self.rejected
 
 
-class IntakeStopped(SnackOpsError):  # noqa: N818 - named like the other answers
+class IntakeStopped(SnackOpsError):
     """The intake could not go on; the message says why and from which line on the file is still to be taken in."""
 
 
-class SourceBroken(SnackOpsError):  # noqa: N818
+class SourceBroken(SnackOpsError):
     """The file or pipe could not be read further."""
 
 
@@ -96,7 +96,9 @@ def take_in(
         _commit(waiting, tally, take, report)
         progress(tally)
     if broken:
-        raise IntakeStopped(f"Stopped after line {last:,}: {broken}. What was read is in; run it again to go on.")
+        raise IntakeStopped(
+            f"Stopped after line {last:,}: {broken}. Every good line up to there is in. Run it again to go on."
+        )
 
 
 def _commit(waiting: list[Entry], tally: Tally, take: Take, report: Callable[[int, str], None]) -> None:
@@ -105,8 +107,8 @@ def _commit(waiting: list[Entry], tally: Tally, take: Take, report: Callable[[in
         answers = take(orders) if orders else []
     except DatabaseFailure as error:
         raise IntakeStopped(
-            f"Stopped at line {waiting[0].line:,}: {_trouble(error)}. Every good line before it is in, of the "
-            f"{len(waiting):,} from there on it is not known; run it again to go on."
+            f"Stopped at line {waiting[0].line:,}: {_trouble(error)}. Every good line before it is in. "
+            "Run it again to go on: what is in counts as duplicate."
         ) from None
     if len(answers) != len(orders):
         raise ValueError(f"The queue gave {len(answers)} answers to {len(orders)} orders.")

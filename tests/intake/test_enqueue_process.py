@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "manage.py", "enqueue"]
@@ -37,6 +38,21 @@ def test_a_reader_that_left_ends_it_quietly_and_the_orders_are_in(enqueue):
     assert len(ended.stderr.splitlines()) == 1
     again = enqueue("-", input=ORDERS, capture_output=True)
     assert b"0 accepted, 1 duplicate, 0 conflicting, 1 rejected" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("redirect", "complaint"), [(">&-", []), (">/dev/full", [b"The count cannot be printed: No space left on device."])]
+)
+def test_an_output_that_cannot_be_written_loses_no_order(real_database, redirect, complaint):
+    command = ["sh", "-c", f'exec "$@" {redirect}', "sh", *COMMAND, "-"]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=real_database.environ, input=ORDERS, stderr=subprocess.PIPE, timeout=120, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[1:] == complaint
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM jobs")
+        assert cursor.fetchall() == [("a",)]
 
 
 def test_utf_8_is_read_without_a_locale(enqueue):

@@ -1,6 +1,7 @@
 """`manage.py enqueue`: the orders of a file into the queue."""
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -124,15 +125,19 @@ class Command(BaseCommand):
             self._say(self.stderr, "\r\x1b[K", end="")
 
     def _say(self, stream: OutputWrapper, text: str, end: str = "\n") -> None:
-        """Print, or be quiet for good when the reader at the other end (`| head`) has left."""
+        """Print, or be quiet for good when nobody can read it: the reader has left (`| head`), the stream is closed."""
+        if stream._out is None:  # the process was started with `>&-`
+            return
         try:
             stream.write(text, style_func=str, ending=end)
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
             # What is still buffered would raise again when the interpreter flushes at its end.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, cast("IO[str]", stream).fileno())
             os.close(nowhere)
+            if stream is self.stdout and error.errno != errno.EPIPE:
+                self._say(self.stderr, f"The count cannot be printed: {os.strerror(error.errno or 0)}.")
 
 
 @contextmanager
