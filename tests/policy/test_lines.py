@@ -218,6 +218,12 @@ def test_a_quoted_cell_keeps_its_line_break():
     assert only(b'id,quantity,x\na,1,"first\r\nsecond"\n').order["payload"] == {"x": "first\nsecond"}
 
 
+def test_a_quoted_cell_ends_at_its_closing_quote_however_much_follows():
+    rows = b"".join(b"b%d,1,%s\n" % (n, b"y" * 1_000) for n in range(200))
+    found = outcome(b'id,quantity,item\na,1,"first\nsecond"\n' + rows)
+    assert found == {2: "a", **{n + 4: f"b{n}" for n in range(200)}}
+
+
 def test_quotes_in_tsv_are_characters_like_any_other():
     found = outcome(b'id\tquantity\tx\na\t1\t"\nb\t1\t"y"z\n')
     assert found == {2: "a", 3: "b"}
