@@ -28,3 +28,13 @@ def solo_approval() -> bool:
 def site_time_zone() -> str:
     """The zone of people who chose none."""
     return str(settings.TIME_ZONE)
+
+
+def static_root() -> Path:
+    """Where collected static files lie; an empty folder is enough."""
+    return Path(settings.STATIC_ROOT)
+
+
+def base_dir() -> Path:
+    """The folder of manage.py."""
+    return Path(settings.BASE_DIR)

@@ -6,6 +6,7 @@ from queue_app.views import account, health
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
+    path("readyz", health.readyz, name="readyz"),
     path("sign-in/", account.SignIn.as_view(), name="sign_in"),
     path("sign-out/", account.SignOut.as_view(), name="sign_out"),
     path("account/password/", account.ChangePassword.as_view(), name="password_change"),
