@@ -4,8 +4,22 @@ Each message is one sentence for a person and never holds a payload, a secret or
 """
 
 
+def gettext_noop(text: str) -> str:
+    """Marks a sentence for the catalogs and returns it as it is: the pages translate it, the command line does not."""
+    return text
+
+
 class SnackOpsError(Exception):
-    """Base of every error that the product raises on purpose."""
+    """Base of every error that the product raises on purpose: one sentence, kept as template and values.
+
+    `str(error)` is the English sentence. A page shows `gettext(error.template) % error.values`, so a sentence that
+    people see on screens is written `NotAllowed(gettext_noop("Only %(who)s may do this."), who=...)`.
+    """
+
+    def __init__(self, template: str = "", **values: object) -> None:
+        super().__init__(template % values if values else template)
+        self.template = template
+        self.values = values
 
 
 class InvalidOrder(SnackOpsError, ValueError):

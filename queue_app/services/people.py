@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from django.contrib.auth.models import Permission, User
 
 from queue_app.policy import rights
-from queue_app.policy.errors import NotAllowed
+from queue_app.policy.errors import NotAllowed, gettext_noop
 from queue_app.store import chain, database
 from queue_app.store.chain import Event
 
-PEOPLES_WORDS = {"operator": "operators", "team_lead": "team leads", "auditor": "auditors"}
+# whole sentences, because no sentence is glued from parts
+WHO_MAY = {
+    ("operator", "team_lead", "auditor"): gettext_noop("Only operators, team leads and auditors may do this."),
+    ("operator", "team_lead"): gettext_noop("Only operators and team leads may do this."),
+    ("team_lead", "auditor"): gettext_noop("Only team leads and auditors may do this."),
+    ("team_lead",): gettext_noop("Only team leads may do this."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ def actor_of(user: User, *, channel: str = "code", proof: str = "") -> Actor:
     """The acting person as the database knows them now. Raises NotAllowed for a deactivated or unknown account."""
     row = User.objects.filter(pk=user.pk).values("id", "username", "is_active").first()
     if row is None or not row["is_active"]:
-        raise NotAllowed("This account is deactivated.")
+        raise NotAllowed(gettext_noop("This account is deactivated."))
     groups = set(User.groups.through.objects.filter(user_id=user.pk).values_list("group__name", flat=True))
     roles = tuple(role for role in rights.ROLES if role in groups)
     return Actor(row["id"], row["username"], roles, channel, proof)
@@ -58,8 +64,7 @@ def actor_of(user: User, *, channel: str = "code", proof: str = "") -> Actor:
 def require(actor: Actor, action: str) -> None:
     """Raise NotAllowed, with a sentence that says who may, unless the actor's roles admit the action."""
     if not actor.may(action):
-        allowed = " and ".join(PEOPLES_WORDS[role] for role in rights.who_may(action))
-        raise NotAllowed(f"Only {allowed} may do this.")
+        raise NotAllowed(WHO_MAY[rights.who_may(action)])
 
 
 def may_see_payload(user: User) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from queue_app import conf
-from queue_app.policy.errors import Held, NotAllowed, NotDead, UnknownJob
+from queue_app.policy.errors import Held, NotAllowed, NotDead, UnknownJob, gettext_noop
 from queue_app.policy.notes import check_note
 from queue_app.policy.orders import MAX_ATTEMPTS, MAX_INSTANT_MS, check_id
 from queue_app.services.people import Actor, actor_of, require
@@ -51,7 +51,7 @@ def redrive(
         job = _dead(jobs.read(id, lock=True), id)
         held = holds.holders([id], except_plan=batch).get(id)
         if held is not None:
-            raise Held(f"Order {id} is held by redrive R-{held}.")
+            raise Held(gettext_noop("Order %(job)s is held by redrive R-%(plan)s."), job=id, plan=held)
         policy = queues.policy_of(job.queue)
         budget = NewBudget(
             job.max_attempts if max_attempts is None else max_attempts,
@@ -68,7 +68,7 @@ def redrive(
             now=now,
         )
         if row is None:
-            raise NotDead(f"Order {id} is not in quarantine any more.")
+            raise NotDead(gettext_noop("Order %(job)s is not in quarantine any more."), job=id)
         chain.append([approver.event("redrive", f"job:{id}", now, note=note, token=job.token, batch=batch)], [row])
 
 
@@ -77,7 +77,7 @@ def approver_of(approved_by: User, requested_by: User | None) -> Actor:
     approver = actor_of(approved_by)
     require(approver, "approve")
     if requested_by is not None and requested_by.pk == approver.id and not conf.solo_approval():
-        raise NotAllowed("Nobody approves what they asked for themselves.")
+        raise NotAllowed(gettext_noop("Nobody approves what they asked for themselves."))
     return approver
 
 
@@ -119,9 +119,9 @@ def restart(
 
 def _dead(job: JobRow | None, job_id: str) -> JobRow:
     if job is None:
-        raise UnknownJob(f"No order has the id {job_id}.")
+        raise UnknownJob(gettext_noop("No order has the id %(job)s."), job=job_id)
     if job.state != "dead":
-        raise NotDead(f"Order {job_id} is not in quarantine.")
+        raise NotDead(gettext_noop("Order %(job)s is not in quarantine."), job=job_id)
     return job
 
 
