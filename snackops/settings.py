@@ -13,8 +13,7 @@ from snackops.env import Env, secret_key
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Env()
 
-DATA_DIR = Path(env.text("SNACKOPS_DATA", str(BASE_DIR / ".data"))).absolute()
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+DATA_DIR = env.folder("SNACKOPS_DATA", BASE_DIR / ".data")
 
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = secret_key(env, DATA_DIR)
@@ -155,7 +154,7 @@ LANGUAGES = [("en", _("English")), ("ja", _("Japanese")), ("zh-hans", _("Simplif
 LOCALE_PATHS = [BASE_DIR / "snackops" / "locale"]
 USE_TZ = True
 USE_THOUSAND_SEPARATOR = False  # ids and values in forms are never grouped; the filter `number` groups in text
-TIME_ZONE = env.text("SNACKOPS_TIME_ZONE", "UTC")
+TIME_ZONE = env.time_zone("SNACKOPS_TIME_ZONE", "UTC")
 
 # --- static files ---------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
@@ -191,7 +190,10 @@ LOGGING = {
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": sys.stderr}},
-    "root": {"handlers": ["stderr"], "level": env.text("SNACKOPS_LOG_LEVEL", "INFO")},
+    "root": {
+        "handlers": ["stderr"],
+        "level": env.one_of("SNACKOPS_LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]),
+    },
     "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
 }
 structlog.configure(

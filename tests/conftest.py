@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import hypothesis
 import pytest
@@ -31,7 +32,7 @@ def pytest_unconfigure() -> None:
 
 
 # --- the database ---------------------------------------------------------------------------------------------------
-_flush = TransactionTestCase._fixture_teardown
+_flush = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 
 
 def _flush_without_guards(case: TransactionTestCase) -> None:
@@ -39,7 +40,7 @@ def _flush_without_guards(case: TransactionTestCase) -> None:
     _flush(case)
 
 
-TransactionTestCase._fixture_teardown = _flush_without_guards  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = _flush_without_guards  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def real_database(transactional_db: None) -> RealDatabase:
     """A database in which changes are committed, and its address for other processes."""
     config = connection.settings_dict
     if connection.vendor == "sqlite":
-        return RealDatabase(f"sqlite:///{config['NAME']}")
+        return RealDatabase(f"sqlite:///{quote(config['NAME'])}")
     return RealDatabase(
         f"postgres://{config['USER']}:{config['PASSWORD']}@{config['HOST']}:{config['PORT']}/{config['NAME']}"
     )
