@@ -66,7 +66,7 @@ class ChangePassword(PasswordChangeView):
         return response
 
 
-def locked_out(request: HttpRequest, response: HttpResponseBase | None, credentials: Any) -> HttpResponse:
+def locked_out(request: HttpRequest, _response: HttpResponseBase | None, credentials: Any) -> HttpResponse:
     """429 after too many failures for one name from one address: when to try again, whether or not the name exists."""
     wait = get_cool_off(request) or timedelta(minutes=15)
     name = str((credentials or {}).get("username") or "")
@@ -84,7 +84,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     form = PreferenceForm(request.POST or None, initial=PreferenceForm.values_of(request))
     if request.method == "POST" and form.is_valid():
         kept.keep(request.user.pk, **form.cleaned_data)
-        messages.success(request, _("Your preferences are kept."))
+        messages.success(request, _("Preferences saved."))
         return redirect("preferences")
     status = 422 if form.errors else 200
     return render(request, "account/preferences.html", {"form": form}, status=status)

@@ -26,8 +26,8 @@ class SignInForm(AuthenticationForm):
     """Name and password. The same sentence answers an unknown name, a wrong password and a person who left."""
 
     error_messages = {
-        "invalid_login": _("This name and password do not match. Letters of both sizes count."),
-        "inactive": _("This name and password do not match. Letters of both sizes count."),
+        "invalid_login": _("This name and password do not match. Upper and lower case matter."),
+        "inactive": _("This name and password do not match. Upper and lower case matter."),
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -79,7 +79,7 @@ class PreferenceForm(forms.Form):
         choices=[("auto", _("As the system")), ("light", _("Light")), ("dark", _("Dark"))],
     )
     single_keys = forms.BooleanField(
-        label=_("Single keys act: ? / j k x and g with a letter"),
+        label=_("Single-key shortcuts: ? / j k x, and g followed by a letter"),
         required=False,
         help_text=_("Switch this off if a speech or input program types letters by itself."),
     )

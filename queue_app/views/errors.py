@@ -12,7 +12,7 @@ def layout_of(request: HttpRequest) -> str:
     return "base.html" if user is not None and user.is_authenticated else "_bare.html"
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(_request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django's name
     """400. Rendered without the request: a forged host must not reach the session or the database."""
     return HttpResponse(render_to_string("400.html"), status=400)
 
@@ -23,12 +23,12 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     return render(request, "403.html", {"layout": layout_of(request), "sentence": sentence}, status=403)
 
 
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django's name
     """404."""
     return render(request, "404.html", {"layout": layout_of(request)}, status=404)
 
 
-def server_error(request: HttpRequest) -> HttpResponse:
+def server_error(_request: HttpRequest) -> HttpResponse:
     """500. The database may be what failed, so nothing here asks it: no request, no person, no session."""
     return HttpResponse(render_to_string("500.html"), status=500)
 
