@@ -1,0 +1,132 @@
+"""Rows and counts of the quarantine equal what plain SQL says after real moves."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from queue_app.policy.filters import Filter
+from queue_app.policy.windows import HOUR_MS, MINUTE_MS
+from queue_app.reads import dead
+from queue_app.reads.dead import Count
+from tests.conftest import START_MS, Clock
+from tests.reads.stories import accept, declare, die, exhaust, redrive
+
+FILTERS = [
+    Filter(),
+    Filter(queue="snacks"),
+    Filter(queue="drinks"),
+    Filter(queue="drinks", reason="permanent"),
+    Filter(reason="exhausted"),
+    Filter(code="http_422"),
+    Filter(code=""),
+    Filter(code="no_such"),
+    Filter(queue="snacks", reason="permanent", code="http_422"),
+    Filter(queue="snacks", reason="permanent", code="http_422", effect=True),
+    Filter(effect=True),
+    Filter(effect=False),
+    Filter(died_from_ms=START_MS + 10_000),
+    Filter(died_from_ms=START_MS + MINUTE_MS),
+    Filter(died_from_ms=START_MS + 2_500, died_to_ms=START_MS + HOUR_MS + 90_500),
+    Filter(died_to_ms=START_MS + 7_000),
+    Filter(died_from_ms=START_MS, died_to_ms=START_MS + HOUR_MS, queue="drinks"),
+    Filter(min_age_ms=HOUR_MS),
+    Filter(max_age_ms=HOUR_MS),
+    Filter(max_age_ms=0),
+    Filter(id_prefix="s1"),
+    Filter(id_prefix="S"),
+    Filter(id_prefix="d"),
+    Filter(attempts_min=1),
+    Filter(attempts_min=2, attempts_max=2),
+    Filter(redriven=True),
+    Filter(redriven=False, queue="snacks"),
+    Filter(looked=True),
+    Filter(looked=False, effect=True),
+]
+
+
+@pytest.fixture
+def mixed(clock: Clock, team_lead: User) -> Clock:
+    """Two queues, several causes over two hours, one redriven and dead again, one redriven and waiting."""
+    declare("drinks")
+    die(clock, [f"s{n}" for n in range(14)])
+    die(clock, [f"d{n}" for n in range(6)], at="drinks")
+    die(clock, ["s_1", "S1", "s1:x"], code="")
+    clock.advance(HOUR_MS)
+    accept(["e1", "e2"], at="drinks", max_attempts=1)
+    exhaust("e1", at="drinks")
+    exhaust("e2", at="drinks")
+    clock.advance(70_000)
+    redrive("s1", team_lead)
+    redrive("s2", team_lead)
+    exhaust_all_tries(clock, "s1")
+    clock.advance(5_000)
+    return clock
+
+
+def exhaust_all_tries(clock: Clock, job_id: str) -> None:
+    """Retry until the budget is spent."""
+    from queue_app.services import queue
+
+    for _ in range(3):
+        (lease,) = [lease for lease in queue.claim("worker-1", limit=9) if lease.id == job_id]
+        queue.finish(job_id, lease.token, "retry", code="http_500")
+        clock.advance(10_000)
+
+
+def _recount(filter: Filter, as_of_ms: int) -> list[str]:  # noqa: A002
+    """Every dead row, asked one by one in plain Python."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, queue, reason, code, changed_at_ms, attempts, redriven FROM jobs WHERE state = 'dead' "
+            "ORDER BY changed_at_ms, seq"
+        )
+        rows = cursor.fetchall()
+    low, high = filter.span(as_of_ms)
+    return [
+        row[0]
+        for row in rows
+        if filter.admits_group(row[1], row[2], row[3])
+        and low <= row[4] < high
+        and row[0].startswith(filter.id_prefix or "")
+        and (filter.attempts_min is None or row[5] >= filter.attempts_min)
+        and (filter.attempts_max is None or row[5] <= filter.attempts_max)
+        and (filter.redriven is None or (row[6] > 0) == filter.redriven)
+        and filter.looked is not True
+    ]
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=lambda wanted: wanted.canonical())
+def test_rows_count_and_condition_agree_with_a_recount(mixed: Clock, wanted: Filter) -> None:
+    for as_of_ms in (mixed.now, START_MS + HOUR_MS, START_MS + 5_500):
+        expected = _recount(wanted, as_of_ms)
+        assert [row.id for row in dead.chunk(wanted, as_of_ms, None, 1_000)] == expected
+        assert dead.count(wanted, as_of_ms) == Count(len(expected))
+        sql, values = dead.where(wanted, as_of_ms)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT count(*) FROM jobs AS j WHERE {sql}", values)
+            assert cursor.fetchone()[0] == len(expected)
+
+
+def test_chunks_pick_up_where_the_last_one_ended(mixed: Clock) -> None:
+    seen: list[str] = []
+    after = None
+    while rows := dead.chunk(Filter(), mixed.now, after, 4):
+        seen += [row.id for row in rows]
+        after = rows[-1].position
+    assert seen == _recount(Filter(), mixed.now)
+
+
+def test_a_filter_that_only_rows_can_answer_is_searched_in_bounded_stretches(
+    mixed: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead, "SCAN", 6)
+    expected = _recount(Filter(redriven=True), mixed.now)
+    first = dead.stretch(Filter(redriven=True), mixed.now, None, 50)
+    assert (first.rows, first.searched_to is None) == ([], False)
+    assert [row.id for row in dead.chunk(Filter(redriven=True), mixed.now, None, 50)] == expected
+    assert not dead.count(Filter(redriven=True), mixed.now).exact
+
+
+def test_above_the_cap_a_count_by_rows_says_that_it_is_not_exact(mixed: Clock) -> None:
+    assert dead.count(Filter(attempts_min=1), mixed.now, cap=5) == Count(5, exact=False)
+    assert dead.count(Filter(queue="snacks"), mixed.now, cap=5).exact
