@@ -1,6 +1,6 @@
-"""What a receiver's answer means: kinds, codes, and whether the order may already have had its effect (DESIGN section 6).
+"""What a receiver's answer means: kinds, codes, and whether an effect is possible (DESIGN section 6).
 
-Pure rules: bytes and numbers in, values out. `ANSWERS` is the one table of codes that adapter, worker and screens share.
+Pure rules: bytes and numbers in, values out. `ANSWERS` is the one table of codes for adapter, worker and screens.
 """
 
 import json
@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 Kind = Literal["done", "retry", "permanent", "unknown", "queue"]
-"""done, retry and permanent end a lease; unknown leaves the job leased; queue marks codes that the queue itself writes."""
+"""done, retry and permanent end a lease; unknown leaves the job leased; queue marks codes of the queue itself."""
 
 RETRY_AFTER_MAX_MS = 3_600_000
 """A receiver may ask for one hour at most: a longer wish would park an order beyond anybody's sight."""
@@ -79,6 +79,7 @@ ANSWERS: tuple[Answer, ...] = (
     Answer("bad_http", "unknown", True, "The answer breaks the rules of HTTP."),
     Answer("bad_order", "unknown", False, "The order could not be put into a request; nothing was sent."),
     Answer("bad_ack", "unknown", True, "The answer is neither a success nor a failure that the receiver owns up to."),
+    Answer("exception", "unknown", True, "The try ended by a fault inside the worker."),
     Answer("lease_expired", "queue", True, "The worker's time ran out before it reported an outcome."),
     Answer("deadline_passed", "queue", False, "The order's time ran out before this try began."),
     Answer("wait_budget", "queue", True, "The waits between tries grew beyond the queue's limit."),
@@ -88,7 +89,7 @@ _BY_CODE = {answer.code: answer for answer in ANSWERS}
 
 
 def answer_for(code: str) -> Answer:
-    """The table's row for a code; a status without a row of its own follows its class, any other code counts as unknown."""
+    """The table's row for a code; a status without a row follows its class, any other code counts as unknown."""
     known = _BY_CODE.get(code)
     if known is not None:
         return known
@@ -111,14 +112,14 @@ def failed(code: str) -> Verdict:
 
 
 def refused(status: int, retry_after: Sequence[str], now_ms: int) -> Verdict:
-    """The verdict of any status but 200 and 201; 429 and 503 may carry a wish in `retry_after` (all values of that header)."""
+    """The verdict of any status but 200 and 201; `retry_after` holds all values of that header, for 429 and 503."""
     code = "redirect" if status in _REDIRECTS else f"http_{status}"
     wish = retry_after_ms(retry_after, now_ms) if status in (429, 503) else None
     return Verdict(answer_for(code).kind, code, wish)
 
 
 def retry_after_ms(values: Sequence[str], now_ms: int) -> int | None:
-    """The wait that a Retry-After header asks for, within [0, one hour], in milliseconds; None if it says nothing clear.
+    """The wait that Retry-After asks for, in milliseconds within [0, one hour]; None if it says nothing clear.
 
     Seconds or an HTTP date (RFC 9110, 10.2.3), which is held against the receiving wall-clock `now_ms`; a date
     without a zone is UTC. Two headers contradict each other, so both are ignored. Raises nothing.
@@ -145,7 +146,7 @@ def _bounded(wait_ms: int) -> int:
 
 
 def ack_fault(body: bytes, sent_id: str) -> str | None:
-    """None if the body acknowledges the order: `ok` is exactly true and `id` is the id sent; else the code of its fault.
+    """None if the body acknowledges the order (`ok` is exactly true, `id` is the id sent); else the fault's code.
 
     UTF-8 without a byte order mark, one JSON object, no key twice, no NaN: a reader that is generous here would
     take a stranger's answer for a receipt.
