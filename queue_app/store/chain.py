@@ -97,7 +97,7 @@ def append(events: Sequence[Event], redrives: Sequence[RedriveRow] = ()) -> tupl
             link += 1
             record = {name: getattr(row, name) for name in REDRIVE_FIELDS[:-1]} | {"link": link}
             head = link_hash(head, record)
-            redrive_rows.append([*(record[name] for name in REDRIVE_FIELDS), head])
+            redrive_rows.append([link, *(record[name] for name in REDRIVE_FIELDS), head])
         for event in events:
             seq, link, prev = seq + 1, link + 1, head
             record = {name: getattr(event, name) for name in AUDIT_FIELDS[2:-1]}
@@ -122,5 +122,6 @@ def _insert(table: str, columns: str) -> str:
     return f"INSERT INTO {table} ({columns}) VALUES ({marks})"
 
 
-_INSERT_REDRIVE = _insert("redrives", f"{_columns(REDRIVE_FIELDS)}, hash")
+# A redrives row's id is its link: an id of its own would be the one value that the hash does not cover.
+_INSERT_REDRIVE = _insert("redrives", f"id, {_columns(REDRIVE_FIELDS)}, hash")
 _INSERT_EVENT = _insert("audit", f"{_columns(AUDIT_FIELDS)}, prev, hash, version")

@@ -1,0 +1,146 @@
+"""Exports: what a filter shows as CSV or JSON lines, recorded in the audit before the first byte leaves (DESIGN 9).
+
+The rows come in bites, each a query of its own. While bytes go to a client, however slow, no cursor and no transaction
+is open, for one paused reader would stop every commit on SQLite (DESIGN section 10).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from queue_app.policy import cells
+from queue_app.policy.cells import Column, Row
+from queue_app.policy.errors import NotAllowed, SnackOpsError, gettext_noop
+from queue_app.policy.refusals import shown
+from queue_app.services import people
+from queue_app.services.people import Actor
+from queue_app.store import chain, database
+
+BITE = 200
+MAX_ROWS = 1_000_000  # more makes a file that no spreadsheet opens and a request that runs for many minutes
+FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
+_NAME = re.compile(r"[a-z][a-z-]{0,31}")
+
+
+class UnknownFormat(SnackOpsError, ValueError):
+    """An export is asked for in a format that there is not."""
+
+
+class TooManyRows(SnackOpsError):
+    """The filter shows more rows than one file may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A recorded export, ready to be sent: `chunks` are bytes, one bite each."""
+
+    file_name: str
+    content_type: str
+    chunks: Iterator[bytes]
+
+
+def in_bites[R](read: Callable[[R | None, int], Sequence[R]], limit: int = BITE) -> Iterator[Sequence[R]]:
+    """Walk a list by its key: `read(after, limit)` gives the rows after the row `after` (None at first), in order."""
+    last: R | None = None
+    while rows := read(last, limit):
+        yield rows
+        if len(rows) < limit:
+            return
+        last = rows[-1]
+
+
+def export(
+    actor: Actor,
+    name: str,
+    columns: Sequence[Column],
+    bites: Iterator[Sequence[Row]],
+    *,
+    rows: int,
+    filter: str,  # noqa: A002 - the word of the pages
+    as_of_ms: int,
+    form: str,
+) -> Export:
+    """Record the export and return its bytes, still unread. Call it outside a transaction, with `rows` counted.
+
+    `bites` gives rows in the order of `columns`, at most `BITE` at a time, each from a query of its own; never a payload
+    or a comment. `filter` is its canonical ASCII text. Raises NotAllowed (and records the attempt), UnknownFormat,
+    TooManyRows; nothing is recorded or sent then.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError("The name of an export is 1 to 32 of a-z and -.")
+    target = f"export:{name}"
+    try:
+        people.require(actor, "export")
+    except NotAllowed as refused:
+        people.record_refusal(actor, "export", target, str(refused))
+        raise
+    if form not in FORMATS:
+        raise UnknownFormat(gettext_noop("There is no export format %(format)s."), format=shown(form))
+    if rows > MAX_ROWS:
+        raise TooManyRows(
+            gettext_noop("The filter shows %(rows)s rows, and one file holds at most %(most)s. Narrow the filter."),
+            rows=f"{rows:,}",
+            most=f"{MAX_ROWS:,}",
+        )
+    with database.write():
+        event = actor.event(
+            "export", target, database.now_ms(), filter=filter, as_of_ms=as_of_ms, rows=rows, format=form
+        )
+        seq, head = chain.append([event])
+    facts = _Facts(name, filter, as_of_ms, rows, f"{seq}:{head}")
+    stamp = re.sub(r"[^0-9TZ]", "", cells.utc(as_of_ms).partition(".")[0] + "Z")
+    writer = _csv if form == "csv" else _json
+    return Export(f"snackops-{name}-{stamp}.{form}", FORMATS[form], writer(columns, bites, facts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a file says of itself. The anchor covers the record of this very export."""
+
+    name: str
+    filter: str
+    as_of_ms: int
+    rows: int
+    anchor: str
+
+
+def _csv(columns: Sequence[Column], bites: Iterator[Sequence[Row]], facts: _Facts) -> Iterator[bytes]:
+    head = [
+        ("export", facts.name),
+        ("filter", facts.filter),
+        ("as_of", cells.utc(facts.as_of_ms)),
+        ("rows", str(facts.rows)),
+        ("anchor", facts.anchor),
+    ]
+    yield _bytes(cells.BOM + cells.csv_head(columns, head))
+    written = 0
+    for rows in bites:
+        written += len(rows)
+        yield _bytes(cells.csv_records(columns, rows))
+    if written != facts.rows:
+        yield _bytes(cells.csv_facts(columns, [("written", str(written))]))
+
+
+def _json(columns: Sequence[Column], bites: Iterator[Sequence[Row]], facts: _Facts) -> Iterator[bytes]:
+    yield _bytes(
+        cells.json_line(
+            {
+                "export": facts.name,
+                "filter": facts.filter,
+                "as_of": cells.utc(facts.as_of_ms),
+                "as_of_ms": facts.as_of_ms,
+                "rows": facts.rows,
+                "anchor": facts.anchor,
+            }
+        )
+    )
+    written = 0
+    for rows in bites:
+        written += len(rows)
+        yield _bytes(cells.json_records(columns, rows))
+    if written != facts.rows:  # rows left the list while the file was being sent: say so rather than look whole
+        yield _bytes(cells.json_line({"written": written}))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
