@@ -32,7 +32,7 @@ SCHEMA = (
 )
 
 
-class Unusable(Exception):  # noqa: N818 - an answer to the operator or the sender
+class Unusable(Exception):
     """The database cannot be used now; the message is one sentence. `full` says that only space is missing."""
 
     def __init__(self, sentence: str, *, full: bool = False) -> None:

@@ -9,7 +9,7 @@ MAX_QUANTITY = 1_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 
 
-class Refused(Exception):  # noqa: N818 - it is an answer to the sender, not a fault of ours
+class Refused(Exception):
     """A request that is answered with `status` and one sentence, and leaves no trace."""
 
     def __init__(self, status: int, sentence: str) -> None:

@@ -19,12 +19,12 @@ def read(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise ValueError("The body is not UTF-8.") from None
+        raise ValueError("The text is not UTF-8.") from None
     _check_depth(text)
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
     except json.JSONDecodeError:
-        raise ValueError("The body is not JSON.") from None
+        raise ValueError("The text is not JSON.") from None
 
 
 def _check_depth(text: str) -> None:
@@ -33,21 +33,21 @@ def _check_depth(text: str) -> None:
         first = text[piece.start()]
         depth += (first in "[{") - (first in "]}")
         if depth > MAX_DEPTH:
-            raise ValueError(f"The body is nested deeper than {MAX_DEPTH} levels.")
+            raise ValueError(f"The text is nested deeper than {MAX_DEPTH} levels.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("The body has the same key twice in one object.")
+        raise ValueError("The text has the same key twice in one object.")
     return found
 
 
 def _constant(_word: str) -> NoReturn:
-    raise ValueError("The body holds NaN or Infinity, which JSON does not have.")
+    raise ValueError("The text holds NaN or Infinity, which JSON does not have.")
 
 
 def _integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise ValueError(f"The body holds a number of more than {MAX_DIGITS} digits.")
+        raise ValueError(f"The text holds a number of more than {MAX_DIGITS} digits.")
     return int(digits)

@@ -26,7 +26,7 @@ class Limits:
 READ_AHEAD = 8 * 1024  # what the buffer above this reader asks for at a time
 
 
-class TooLong(Exception):  # noqa: N818 - it becomes an answer
+class TooLong(Exception):
     """The peer sent more than the request may have."""
 
 
