@@ -6,7 +6,7 @@ from django.db import connection
 
 from queue_app.policy.filters import Filter
 from queue_app.policy.windows import HOUR_MS, MINUTE_MS
-from queue_app.reads import dead
+from queue_app.reads import dead, ways
 from queue_app.reads.dead import Count
 from tests.conftest import START_MS, Clock
 from tests.reads.stories import accept, declare, die, exhaust, redrive
@@ -119,7 +119,7 @@ def test_chunks_pick_up_where_the_last_one_ended(mixed: Clock) -> None:
 def test_a_filter_that_only_rows_can_answer_is_searched_in_bounded_stretches(
     mixed: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead, "SCAN", 6)
+    monkeypatch.setattr(ways, "SCAN", 6)
     expected = _recount(Filter(redriven=True), mixed.now)
     first = dead.stretch(Filter(redriven=True), mixed.now, None, 50)
     assert (first.rows, first.searched_to is None) == ([], False)
