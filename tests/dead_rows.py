@@ -40,7 +40,7 @@ def finish(n: int, *, now_ms: int, first: int) -> None:
 
 def _row(
     number: int, queue: str, state: str, reason: str, code: str, at_ms: int, *, redriven: int
-) -> tuple[object, ...]:
+) -> tuple[str | int, ...]:
     # places in the order of acceptance far from those that services draw
     return (
         f"o{number}-1",
@@ -58,7 +58,7 @@ def _row(
     )
 
 
-def _write(rows: list[tuple[object, ...]]) -> None:
+def _write(rows: list[tuple[str | int, ...]]) -> None:
     with connection.cursor() as cursor:
         for start in range(0, len(rows), 10_000):
             cursor.executemany(_INSERT, rows[start : start + 10_000])

@@ -18,6 +18,7 @@ from queue_app.policy.filter_words import (
     NAMES,
     NO_CODE,
     REASONS,
+    SHAPES,
     FilterError,
     Problem,
     Refused,

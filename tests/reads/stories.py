@@ -1,6 +1,7 @@
 """Orders that live through the services, so that every number is tested against what really happens."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -10,7 +11,7 @@ from queue_app.store import queues
 from tests.conftest import Clock
 
 
-def declare(name: str, **policy: int) -> None:
+def declare(name: str, **policy: Any) -> None:
     """A queue with this policy."""
     queues.declare(QueuePolicy(name, **policy))
 
