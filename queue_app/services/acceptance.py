@@ -1,6 +1,7 @@
 """Accepting orders: durable when it returns, and the same order twice is one order (DESIGN section 4, "enqueue")."""
 
 from collections.abc import Iterable, Mapping
+from itertools import batched
 from typing import Any
 
 from queue_app.policy.bodies import digest_of
@@ -67,6 +68,8 @@ def enqueue_many(orders: Iterable[Mapping[str, Any]], *, now_ms: int | None = No
 
 
 def _checked(entry: Mapping[str, Any]) -> Order:
+    if not isinstance(entry, Mapping):
+        raise InvalidOrder("An order must be a mapping with id and quantity.")
     unknown = set(entry) - _OPTIONS - {"id", "quantity"}
     if unknown:
         raise InvalidOrder(f"An order has no field {str(min(map(str, unknown)))[:40]!a}.")
@@ -77,8 +80,7 @@ def _accept(orders: list[Order], now_ms: int | None) -> list[Answer]:
     if not orders:
         return []
     with database.write():
-        now = database.now_ms() if now_ms is None else now_ms
-        return _Acceptance(orders, now).answers()
+        return _Acceptance(orders, database.instant(now_ms)).answers()
 
 
 class _Acceptance:
@@ -118,7 +120,10 @@ class _Acceptance:
         return "duplicate"
 
     def _bodies(self, ids: list[str]) -> dict[str, str]:
-        return {**evidence.buried_bodies(ids), **sizes.body_digests(ids)}
+        known: dict[str, str] = {}
+        for some in batched(ids, database.NAMES_PER_STATEMENT, strict=False):
+            known |= evidence.buried_bodies(list(some)) | sizes.body_digests(some)
+        return known
 
     def _refusal(self, order: Order) -> InvalidOrder | QueueClosed | QueueFull | None:
         policy = self._policies.get(order.queue)

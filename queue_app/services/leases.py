@@ -8,7 +8,7 @@ from queue_app.policy import decisions
 from queue_app.policy.bodies import parsed
 from queue_app.policy.decisions import Done, Quarantine, RetryAt, burial, decide, lease_end_ms
 from queue_app.policy.errors import InvalidOrder
-from queue_app.policy.orders import check_code, check_id, check_owner
+from queue_app.policy.orders import check_code, check_id, check_owner, check_queue_name
 from queue_app.policy.queues import QueuePolicy
 from queue_app.store import database, evidence, jobs, queues
 from queue_app.store.jobs import JobRow
@@ -16,6 +16,7 @@ from queue_app.store.jobs import JobRow
 BURIALS_PER_CALL = 100  # a claim stays short however many dead-by-now jobs stand before the living ones
 MAX_CLAIM = 1_000
 MAX_LEASE_MS = 86_400_000
+LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker never said anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def claim(
     if lease_ms is not None:
         _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
     with database.write():
-        return _claim(owner, _policy(queue), limit, lease_ms, database.now_ms() if now_ms is None else now_ms)
+        return _claim(owner, _policy(queue), limit, lease_ms, database.instant(now_ms))
 
 
 def finish(
@@ -83,16 +84,16 @@ def finish(
 
 def finish_state(result: Result, *, now_ms: int | None = None) -> str | None:
     """As `finish`, with the job's new state, or None when the token was refused."""
-    _check_result(result)
+    check_result(result)
     with database.write():
-        return _finish(result, database.now_ms() if now_ms is None else now_ms, {})
+        return _finish(result, database.instant(now_ms), {})
 
 
 def finish_many(results: Iterable[Result], *, now_ms: int | None = None) -> list[bool]:
     """End many attempts in one transaction; an answer per result, in order. A bad one is a ValueError before any write."""
-    checked = [_check_result(result) for result in results]
+    checked = [check_result(result) for result in results]
     with database.write():
-        return _finish_all(checked, database.now_ms() if now_ms is None else now_ms)
+        return _finish_all(checked, database.instant(now_ms))
 
 
 def finish_and_claim(
@@ -105,22 +106,23 @@ def finish_and_claim(
     now_ms: int | None = None,
 ) -> tuple[list[bool], list[Lease]]:
     """End attempts and take the next jobs in the same transaction: one commit where two would do."""
-    checked = [_check_result(result) for result in results]
+    checked = [check_result(result) for result in results]
     check_owner(owner)
     _check_span("limit", limit, MAX_CLAIM)
     if lease_ms is not None:
         _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
     with database.write():
-        now = database.now_ms() if now_ms is None else now_ms
+        now = database.instant(now_ms)
         return _finish_all(checked, now), _claim(owner, _policy(queue), limit, lease_ms, now)
 
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
     """Extend the lease of this token to now + lease, never past the deadline by more than one lease, never shorter."""
+    _check_proof(id, token)
     if lease_ms is not None:
         _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
     with database.write():
-        now = database.now_ms() if now_ms is None else now_ms
+        now = database.instant(now_ms)
         job = jobs.read(id, lock=True)
         if job is None or job.state != "leased" or job.token != token:
             return False
@@ -130,15 +132,17 @@ def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | Non
 
 def release(id: str, token: int, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Give back a job that was not started: available now, the attempt not spent, the token kept."""
+    _check_proof(id, token)
     with database.write():
-        return jobs.give_back(id, token, database.now_ms() if now_ms is None else now_ms)
+        return jobs.give_back(id, token, database.instant(now_ms))
 
 
 def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Record an answer that proves nothing. The job stays leased: the lease's end brings it back (DESIGN section 4)."""
+    _check_proof(id, token)
     check_code(code)
     with database.write():
-        now = database.now_ms() if now_ms is None else now_ms
+        now = database.instant(now_ms)
         job = jobs.read(id, lock=True)
         if job is None or job.state != "leased" or job.token != token:
             return False
@@ -151,9 +155,9 @@ def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None)
 
 
 def _policy(queue: str) -> QueuePolicy:
-    policy = queues.policy_of(queue)
+    policy = queues.policy_of(check_queue_name(queue))
     if policy is None:
-        raise InvalidOrder(f"No queue {ascii(queue)[:40]} is declared.")
+        raise InvalidOrder(f"No queue {queue!r} is declared.")
     return policy
 
 
@@ -173,6 +177,7 @@ def _claim(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, no
             if reason is None:
                 if jobs.lease(job, owner, now, until):
                     moved = True
+                    _record_lost(job, now)
                     taken.append(_lease_of(job, until))
             elif buried < BURIALS_PER_CALL:
                 moved = True
@@ -189,23 +194,28 @@ def _lease_of(job: JobRow, until: int) -> Lease:
 
 def _bury(job: JobRow, reason: str, now: int) -> None:
     """Quarantine a due job whose budget is over, with its failure row."""
-    code = evidence.last_code(job.id)
-    if job.state == "leased":
-        lost = evidence.add_failure(
-            job.id,
-            job.token,
-            attempt=job.attempts,
-            at_ms=now,
-            outcome="lease_expired",
-            code="lease_expired",
-            worker=job.owner or "",
-        )
-        code = "lease_expired" if lost else code
+    lost = _record_lost(job, now)
+    code = LEASE_EXPIRED if lost else evidence.last_code(job.id)
     if not jobs.bury(job, reason, code, now):
         raise RuntimeError(f"Job {job.id} moved inside the transaction that holds it.")
     if job.state == "pending":
         evidence.add_failure(job.id, job.token + 1, attempt=job.attempts, at_ms=now, outcome="deadline_passed")
     _record_end(job, "dead", reason, code, job.token + 1, now)
+
+
+def _record_lost(job: JobRow, now: int) -> bool:
+    """Write that the token of an expired lease was lost, unless it has told something already (DESIGN section 3)."""
+    if job.state != "leased":
+        return False
+    return evidence.add_failure(
+        job.id,
+        job.token,
+        attempt=job.attempts,
+        at_ms=now,
+        outcome=LEASE_EXPIRED,
+        code=LEASE_EXPIRED,
+        worker=job.owner or "",
+    )
 
 
 def _finish_all(results: Sequence[Result], now: int) -> list[bool]:
@@ -260,10 +270,16 @@ def _check_span(name: str, value: object, high: int) -> None:
         raise ValueError(f"{name} must be a whole number from 1 to {high:,}.")
 
 
-def _check_result(result: Result) -> Result:
-    check_id(result.id)
-    if type(result.token) is not int:
-        raise ValueError("token must be a whole number.")
+def _check_proof(job_id: object, token: object) -> None:
+    check_id(job_id)
+    # `True` equals 1 in every database: without this look a careless caller would hold the first token of any job
+    if type(token) is not int or not 0 <= token < 2**63:
+        raise ValueError("The token must be a whole number as a lease carries it.")
+
+
+def check_result(result: Result) -> Result:
+    """The result, or ValueError: an id, token, outcome, code or wish that nothing could be done with."""
+    _check_proof(result.id, result.token)
     if result.outcome not in decisions.OUTCOMES:
         raise ValueError(f"The outcome {ascii(result.outcome)[:40]} is none of {', '.join(decisions.OUTCOMES)}.")
     check_code(result.code)

@@ -46,7 +46,7 @@ def redrive(
     check_id(id)
     _check_budget(max_attempts, deadline_ms)
     with database.write():
-        now = database.now_ms() if now_ms is None else now_ms
+        now = database.instant(now_ms)
         approver = approver_of(approved_by, requested_by)
         job = _dead(jobs.read(id, lock=True), id)
         held = holds.holders([id], except_plan=batch).get(id)
@@ -76,6 +76,8 @@ def approver_of(approved_by: User, requested_by: User | None) -> Actor:
     """The approver with the rights of this moment. Raises NotAllowed unless active, a team lead by group, another one."""
     approver = actor_of(approved_by)
     require(approver, "approve")
+    if requested_by is not None and requested_by.pk is None:
+        raise NotAllowed(gettext_noop("Nobody is signed in."))  # as None it would count as asked by a program
     if requested_by is not None and requested_by.pk == approver.id and not conf.solo_approval():
         raise NotAllowed(gettext_noop("Nobody approves what they asked for themselves."))
     return approver

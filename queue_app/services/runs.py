@@ -5,7 +5,8 @@ from collections.abc import Callable
 import structlog
 
 from queue_app.policy.errors import BadAck, Cancelled, Permanent, Retryable
-from queue_app.services.leases import Lease, Result, claim, finish_state, record_unknown, release
+from queue_app.policy.orders import check_code
+from queue_app.services.leases import Lease, Result, check_result, claim, finish_state, record_unknown, release
 
 log = structlog.get_logger(__name__)
 
@@ -40,24 +41,39 @@ def run_lease(deliver: Deliver, lease: Lease, *, now_ms: int | None = None) -> s
 def outcome_of(deliver: Deliver, lease: Lease, *, now_ms: int | None = None) -> Result | None:
     """Call `deliver` outside any transaction and name its outcome; None: not started, give it back."""
     try:
-        answer = deliver(lease)
-        if answer is not True:
-            raise BadAck
-    except Retryable as wish:
-        return Result(lease.id, lease.token, "retry", wish.code, wish.retry_after_ms)
-    except Permanent as refusal:
-        return Result(lease.id, lease.token, "permanent", refusal.code)
+        return _answer(deliver, lease)
     except Cancelled:
         return None
     except BaseException as error:
-        _keep_unknown(lease, error.code if isinstance(error, BadAck) else "exception", now_ms)
+        _keep_unknown(lease, error, now_ms)
         raise
+
+
+def _answer(deliver: Deliver, lease: Lease) -> Result:
+    """The outcome as `deliver` told it. A code that could not be stored is a mistake of the adapter, and proves nothing."""
+    try:
+        answer = deliver(lease)
+    except Retryable as wish:
+        return check_result(Result(lease.id, lease.token, "retry", wish.code, wish.retry_after_ms))
+    except Permanent as refusal:
+        return check_result(Result(lease.id, lease.token, "permanent", refusal.code))
+    if answer is not True:
+        raise BadAck
     return Result(lease.id, lease.token, "ok")
 
 
-def _keep_unknown(lease: Lease, code: str, now_ms: int | None) -> None:
+def _keep_unknown(lease: Lease, error: BaseException, now_ms: int | None) -> None:
     """Write the evidence at once; its own failure must not hide the error that is on its way to the caller."""
     try:
-        record_unknown(lease.id, lease.token, code, now_ms=now_ms)
-    except Exception as error:
-        log.error("unknown_outcome_not_recorded", job=lease.id, token=lease.token, code=type(error).__name__)
+        record_unknown(lease.id, lease.token, _code(error), now_ms=now_ms)
+    except Exception as trouble:
+        log.error("unknown_outcome_not_recorded", job=lease.id, token=lease.token, code=type(trouble).__name__)
+
+
+def _code(error: BaseException) -> str:
+    if not isinstance(error, BadAck):
+        return "exception"
+    try:
+        return check_code(error.code)
+    except ValueError:
+        return "bad_ack"

@@ -13,8 +13,10 @@ from contextlib import ExitStack, contextmanager
 from django.db import OperationalError, connection, transaction
 
 from queue_app import clock
+from queue_app.policy.orders import MAX_INSTANT_MS
 
 BEGIN_LIMIT_MS = 20_000
+NAMES_PER_STATEMENT = 500  # a build of SQLite may take no more than 999 values in one statement
 
 
 def is_postgresql() -> bool:
@@ -29,6 +31,16 @@ def now_ms() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT snackops_now_ms()")
         return int(cursor.fetchone()[0])
+
+
+def instant(given_ms: int | None) -> int:
+    """The instant of a move: the caller's if one was given (ValueError unless it is a whole number up to the year 9999),
+    else `now_ms`. SQLite would store what is no integer as it came."""
+    if given_ms is None:
+        return now_ms()
+    if type(given_ms) is not int or not 0 <= given_ms <= MAX_INSTANT_MS:
+        raise ValueError(f"now_ms must be a whole number of milliseconds from 0 to {MAX_INSTANT_MS:,}, or None.")
+    return given_ms
 
 
 @contextmanager

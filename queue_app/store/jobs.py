@@ -5,12 +5,13 @@ The rules themselves (when, why, how long) are in `queue_app.policy`; the transa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import batched
 
 from django.db import connection
 
 from queue_app.policy.decisions import Spent
 from queue_app.policy.orders import Order
-from queue_app.store.database import is_postgresql, placeholders
+from queue_app.store.database import NAMES_PER_STATEMENT, is_postgresql, placeholders
 
 _COLUMNS = (
     "id, queue, quantity, payload, order_key, state, reason, code, attempts, max_attempts, token, owner, lease_until, "
@@ -59,12 +60,13 @@ def read(job_id: str, *, lock: bool = False) -> JobRow | None:
 
 def read_many(job_ids: Sequence[str], *, lock: bool = False) -> dict[str, JobRow]:
     """Jobs by id, those that exist; locked in id order on PostgreSQL so that two callers cannot deadlock."""
-    if not job_ids:
-        return {}
     suffix = " ORDER BY id FOR UPDATE" if lock and is_postgresql() else ""
+    found: dict[str, JobRow] = {}
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id IN ({placeholders(len(job_ids))}){suffix}", list(job_ids))
-        return {row[0]: JobRow(*row) for row in cursor.fetchall()}
+        for some in batched(sorted(job_ids), NAMES_PER_STATEMENT, strict=False):
+            cursor.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id IN ({placeholders(len(some))}){suffix}", list(some))
+            found |= {row[0]: JobRow(*row) for row in cursor.fetchall()}
+    return found
 
 
 # --- accepting ------------------------------------------------------------------------------------------------------
@@ -82,13 +84,15 @@ def next_seqs(count: int) -> list[int]:
 
 
 def insert(orders: Sequence[Order], seqs: Sequence[int], limits: Sequence[tuple[int, int]], now_ms: int) -> list[str]:
-    """Insert orders as pending; `limits` are (max_attempts, deadline). Returns the ids that were placed, in order.
+    """Insert orders as pending; `limits` are (max_attempts, deadline). Returns the ids that were placed.
 
     The caller has looked which ids are new. On PostgreSQL another host may have been faster: then the id is passed over.
+    In id order, so that two hosts that accept the same ids in different orders wait for each other without a deadlock.
     """
     placed: list[str] = []
+    rows = sorted(zip(orders, seqs, limits, strict=True), key=lambda row: row[0].id)
     with connection.cursor() as cursor:
-        for order, seq, (max_attempts, deadline) in zip(orders, seqs, limits, strict=True):
+        for order, seq, (max_attempts, deadline) in rows:
             cursor.execute(
                 "INSERT INTO jobs (id, seq, queue, order_key, quantity, payload, state, reason, code, attempts, "
                 "max_attempts, token, available_at, deadline, created_at_ms, changed_at_ms, redriven, waited_ms) "
