@@ -1,6 +1,7 @@
 """PostgreSQL's form of the rules. Differs from SQLite's because a trigger calls a function and TRUNCATE exists.
 
-A trigger's comment holds a digest of its function, so that `triggers.missing` sees a changed body.
+A trigger's comment holds the digest of its own definition, which PostgreSQL would show only in a form of its own; with
+the digest of its function's body it lets `triggers.missing` see any change.
 """
 
 import hashlib
@@ -73,8 +74,10 @@ _BODY_CHANGED = " OR ".join(
 )
 _ITEM_CHANGED = " OR ".join(
     f"NEW.{column} IS DISTINCT FROM OLD.{column}"
-    for column in ("plan_id", "pos", "job_id", "token", "reason", "code", "dead_since_ms")
+    for column in ("id", "plan_id", "pos", "job_id", "token", "reason", "code", "dead_since_ms")
 )
+_EVIDENCE = ("reason", "code", "changed_at_ms", "attempts", "max_attempts", "deadline", "token", "redriven", "batch")
+_EVIDENCE_CHANGED = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in _EVIDENCE)
 
 _BODIES = {
     "snackops_refuse": "\n    RAISE EXCEPTION '%: rows are only ever added', TG_TABLE_NAME "
@@ -84,8 +87,7 @@ _BODIES = {
     IF NEW.token < OLD.token THEN {_raise("jobs: a token never goes back")} END IF;
     IF OLD.state = 'done' AND NEW.state <> 'done' THEN {_raise("jobs: done is final")} END IF;
     IF OLD.state = 'dead' AND (NEW.state NOT IN ('dead', 'pending')
-        OR (NEW.state = 'dead' AND (NEW.reason, NEW.code, NEW.changed_at_ms)
-            IS DISTINCT FROM (OLD.reason, OLD.code, OLD.changed_at_ms))
+        OR (NEW.state = 'dead' AND ({_EVIDENCE_CHANGED}))
         OR (NEW.state = 'pending' AND NEW.redriven <> OLD.redriven + 1))
     THEN {_raise("jobs: a dead order keeps its evidence and leaves only by a redrive")} END IF;
     RETURN NEW;""",
@@ -122,22 +124,6 @@ FUNCTIONS = (
 )
 
 
-def comparable(name: str) -> str:
-    """What `present` shows of a trigger whose function is the one of this list."""
-    function = _CALLS[name][1]
-    return hashlib.sha256(f"BEGIN{_BODIES[function]}\nEND".encode()).hexdigest()
-
-
-def present(cursor: Any) -> dict[str, str]:
-    """Trigger name -> digest of its function's body, for the tables of this database."""
-    cursor.execute(
-        "SELECT t.tgname, p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
-        "JOIN pg_class c ON c.oid = t.tgrelid "
-        "WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relnamespace = current_schema()::regnamespace"
-    )
-    return {name: hashlib.sha256(body.encode()).hexdigest() for name, body in cursor.fetchall() if name in _CALLS}
-
-
 _MOVED = (
     "WHEN ((OLD.state, OLD.reason, OLD.code, OLD.queue, "
     + _STAGE.format(r="OLD")
@@ -163,6 +149,8 @@ _CALLS: dict[str, tuple[str, str]] = {
         "snackops_jobs_left",
     ),
     "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW}", "snackops_items_guard"),
+    "plan_items_guard_delete": (f"BEFORE DELETE ON plan_items {_ROW}", "snackops_refuse"),
+    "plan_items_guard_truncate": ("BEFORE TRUNCATE ON plan_items FOR EACH STATEMENT", "snackops_refuse"),
     "redrives_count": (f"AFTER INSERT ON redrives {_ROW}", "snackops_redrives_count"),
     "redrive_outcomes_count": (f"AFTER INSERT ON redrive_outcomes {_ROW}", "snackops_outcomes_count"),
 }
@@ -172,10 +160,35 @@ for _table in _TABLES_BY_LENGTH:
         _CALLS[f"{_table}_guard_truncate"] = (f"BEFORE TRUNCATE ON {_table} FOR EACH STATEMENT", "snackops_refuse")
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _create(name: str) -> str:
+    call, function = _CALLS[name]
+    return f"CREATE TRIGGER {name} {call} EXECUTE FUNCTION {function}()"
+
+
+def comparable(name: str) -> str:
+    """What `present` shows of a trigger that stands as in this list."""
+    return _digest(f"BEGIN{_BODIES[_CALLS[name][1]]}\nEND") + _digest(_create(name))
+
+
+def present(cursor: Any) -> dict[str, str]:
+    """Trigger name -> digests of its function's body and of its definition; disabled ones do not count."""
+    cursor.execute(
+        "SELECT t.tgname, p.prosrc, coalesce(obj_description(t.oid, 'pg_trigger'), '') "
+        "FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND n.nspname = current_schema()"
+    )
+    return {name: _digest(body) + comment for name, body, comment in cursor.fetchall() if name in _CALLS}
+
+
 def statements(_insert_only: Mapping[str, object], tables: frozenset[str]) -> dict[str, str]:
-    """Trigger name -> CREATE TRIGGER text, for the tables that exist."""
+    """Trigger name -> the text that makes it, for the tables that exist."""
     return {
-        name: f"CREATE TRIGGER {name} {call} EXECUTE FUNCTION {function}()"
-        for name, (call, function) in _CALLS.items()
+        name: f"{_create(name)}; COMMENT ON TRIGGER {name} ON {table_of(name)} IS '{_digest(_create(name))}'"
+        for name in _CALLS
         if table_of(name) in tables
     }

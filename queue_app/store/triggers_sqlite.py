@@ -7,7 +7,8 @@ _STAGE = (
     "WHEN {r}.redriven > 0 THEN 'redriven' ELSE 'new' END"
 )
 _BODY = ("id", "seq", "queue", "order_key", "quantity", "payload", "created_at_ms", "rowid")
-_FROZEN_ITEM = ("plan_id", "pos", "job_id", "token", "reason", "code", "dead_since_ms")
+_EVIDENCE = ("reason", "code", "changed_at_ms", "attempts", "max_attempts", "deadline", "token", "redriven", "batch")
+_FROZEN_ITEM = ("id", "plan_id", "pos", "job_id", "token", "reason", "code", "dead_since_ms")
 
 
 def _changed(columns: tuple[str, ...]) -> str:
@@ -20,9 +21,10 @@ def _refuse(name: str, event: str, table: str, condition: str, message: str) -> 
 
 
 def _key_exists(table: str, keys: tuple[tuple[str, ...], ...]) -> str:
+    """Also the rowid: a row may be named by it, and for a key that is not INTEGER it is a second, hidden key."""
     return " OR ".join(
         f"EXISTS (SELECT 1 FROM {table} WHERE " + " AND ".join(f"{column} = NEW.{column}" for column in key) + ")"
-        for key in keys
+        for key in (*keys, ("rowid",))
     )
 
 
@@ -69,7 +71,11 @@ def _jobs() -> dict[str, str]:
             "jobs_guard_body", "UPDATE", "jobs", _changed(_BODY), "id, quantity and body never change"
         ),
         "jobs_guard_token": _refuse(
-            "jobs_guard_token", "UPDATE", "jobs", "NEW.token < OLD.token", "a token never goes back"
+            "jobs_guard_token",
+            "UPDATE",
+            "jobs",
+            "NEW.token < OLD.token OR typeof(NEW.token) <> 'integer'",
+            "a token never goes back",
         ),
         "jobs_guard_done": _refuse(
             "jobs_guard_done", "UPDATE", "jobs", "OLD.state = 'done' AND NEW.state <> 'done'", "done is final"
@@ -79,7 +85,7 @@ def _jobs() -> dict[str, str]:
             "UPDATE",
             "jobs",
             "OLD.state = 'dead' AND (NEW.state NOT IN ('dead', 'pending') OR (NEW.state = 'dead' AND "
-            f"({_changed(('reason', 'code', 'changed_at_ms'))})) OR (NEW.state = 'pending' AND "
+            f"({_changed(_EVIDENCE)})) OR (NEW.state = 'pending' AND "
             "NEW.redriven <> OLD.redriven + 1))",
             "a dead order keeps its evidence and leaves only by a redrive",
         ),
@@ -90,7 +96,7 @@ def _jobs() -> dict[str, str]:
             "jobs_guard_replace",
             "INSERT",
             "jobs",
-            _key_exists("jobs", (("id",), ("seq",), ("rowid",))),
+            _key_exists("jobs", (("id",), ("seq",))),
             "this order exists",
         ),
         "jobs_count_insert": count.format("jobs_count_insert", "INSERT", "", _count(1, "NEW")),
@@ -105,6 +111,19 @@ def _jobs() -> dict[str, str]:
         "jobs_flow_left": count.format(
             "jobs_flow_left", "UPDATE", " WHEN OLD.state = 'dead' AND NEW.state <> 'dead'", left
         ),
+    }
+
+
+def _plan_items() -> dict[str, str]:
+    moved = _changed(_FROZEN_ITEM) + " OR (OLD.state <> 'waiting' AND NEW.state IS NOT OLD.state)"
+    keys = (("id",), ("plan_id", "pos"), ("plan_id", "job_id"))
+    return {
+        f"plan_items_guard_{suffix}": _refuse(f"plan_items_guard_{suffix}", event, "plan_items", condition, message)
+        for suffix, event, condition, message in (
+            ("update", "UPDATE", moved, "what was frozen never changes"),
+            ("delete", "DELETE", "", "what was frozen is never removed"),
+            ("replace", "INSERT", _key_exists("plan_items", keys), "this item exists"),
+        )
     }
 
 
@@ -124,13 +143,7 @@ def statements(insert_only: Mapping[str, tuple[tuple[str, ...], ...]], tables: f
     if "jobs" in tables:
         wanted |= _jobs()
     if "plan_items" in tables:
-        wanted["plan_items_guard_update"] = _refuse(
-            "plan_items_guard_update",
-            "UPDATE",
-            "plan_items",
-            _changed(_FROZEN_ITEM) + " OR (OLD.state <> 'waiting' AND NEW.state IS NOT OLD.state)",
-            "what was frozen never changes",
-        )
+        wanted |= _plan_items()
     for name, table, body in (
         ("redrives_count", "redrives", _result("'waiting'", "", 1)),
         (
