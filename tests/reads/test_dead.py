@@ -1,7 +1,6 @@
 """Rows and counts of the quarantine equal what plain SQL says after real moves."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 
 from queue_app.policy.filters import Filter
@@ -9,7 +8,6 @@ from queue_app.policy.windows import HOUR_MS, MINUTE_MS
 from queue_app.reads import dead, ways
 from queue_app.reads.dead import Count
 from tests.conftest import START_MS, Clock
-from tests.reads.stories import accept, declare, die, exhaust, redrive
 
 FILTERS = [
     Filter(),
@@ -42,35 +40,6 @@ FILTERS = [
     Filter(looked=True),
     Filter(looked=False, effect=True),
 ]
-
-
-@pytest.fixture
-def mixed(clock: Clock, team_lead: User) -> Clock:
-    """Two queues, several causes over two hours, one redriven and dead again, one redriven and waiting."""
-    declare("drinks")
-    die(clock, [f"s{n}" for n in range(14)])
-    die(clock, [f"d{n}" for n in range(6)], at="drinks")
-    die(clock, ["s_1", "S1", "s1:x"], code="")
-    clock.advance(HOUR_MS)
-    accept(["e1", "e2"], at="drinks", max_attempts=1)
-    exhaust("e1", at="drinks")
-    exhaust("e2", at="drinks")
-    clock.advance(70_000)
-    redrive("s1", team_lead)
-    redrive("s2", team_lead)
-    exhaust_all_tries(clock, "s1")
-    clock.advance(5_000)
-    return clock
-
-
-def exhaust_all_tries(clock: Clock, job_id: str) -> None:
-    """Retry until the budget is spent."""
-    from queue_app.services import queue
-
-    for _ in range(3):
-        (lease,) = [lease for lease in queue.claim("worker-1", limit=9) if lease.id == job_id]
-        queue.finish(job_id, lease.token, "retry", code="http_500")
-        clock.advance(10_000)
 
 
 def _recount(filter: Filter, as_of_ms: int) -> list[str]:  # noqa: A002
