@@ -1,8 +1,12 @@
 """Addresses of the console."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, register_converter
 
-from queue_app.views import account, health
+from queue_app.views import account, health, orders
+from queue_app.views.converters import JobId, Small
+
+register_converter(JobId, "job")
+register_converter(Small, "small")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
@@ -13,4 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/preferences/", account.preferences, name="preferences"),
     path("account/language/", account.language, name="language"),
     path("account/theme/", account.theme, name="theme"),
+    path("orders/<job:job_id>/", orders.job, name="job"),
 ]

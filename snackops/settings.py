@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "queue_app.views.refusals.RefusalMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 

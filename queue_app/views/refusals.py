@@ -1,0 +1,70 @@
+"""What services refuse, as pages: the right status, and the refusal's own sentence in the person's language."""
+
+from collections.abc import Callable
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.translation import gettext
+
+from queue_app.policy.errors import (
+    Conflict,
+    Held,
+    NotAllowed,
+    NotDead,
+    QueueClosed,
+    QueueFull,
+    SnackOpsError,
+    UnknownJob,
+)
+from queue_app.views.errors import layout_of
+
+log = structlog.get_logger(__name__)
+
+STATUSES: tuple[tuple[type[SnackOpsError], int], ...] = (
+    (NotAllowed, 403),
+    (UnknownJob, 404),
+    (Conflict, 409),
+    (Held, 409),
+    (NotDead, 409),
+    (QueueClosed, 409),
+    (QueueFull, 409),
+)
+
+
+def sentence_of(error: SnackOpsError) -> str:
+    """The refusal in the active language."""
+    template = gettext(error.template) if error.template else ""
+    return template % error.values if error.values else template
+
+
+def status_of(error: SnackOpsError) -> int:
+    """The HTTP status of a refusal; 400 for input that cannot be meant."""
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+
+
+class RefusalMiddleware:
+    """Turns a service's refusal that a view did not handle itself into a page, and a busy database into a 503."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Pass through."""
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """The page for a refusal or a database that cannot work now; None leaves the exception to Django."""
+        if isinstance(exception, SnackOpsError):
+            status = status_of(exception)
+            context = {"layout": layout_of(request), "sentence": sentence_of(exception), "status": status}
+            template = {403: "403.html", 404: "404.html"}.get(status, "errors/refused.html")
+            return render(request, template, context, status=status)
+        if isinstance(exception, (DatabaseError, InterfaceError)):
+            log.error("database_refuses", code=type(exception).__name__)
+            connection.close()
+            # Rendered without the request: nothing here may ask the database again.
+            return HttpResponse(render_to_string("503.html"), status=503, headers={"Retry-After": "5"})
+        return None
