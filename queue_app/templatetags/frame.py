@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import get_language, pgettext_lazy
 
-from queue_app.templatetags.words import zone_name
+from queue_app import clock
+from queue_app.templatetags.words import local_time, zone_name
 
 register = template.Library()
 
@@ -88,7 +89,8 @@ def languages() -> list[dict[str, Any]]:
 @register.simple_tag
 def zone() -> dict[str, str]:
     """The zone in which this page shows times: its `name` (Asia/Tokyo) and its `short` name now (JST)."""
-    return {"name": timezone.get_current_timezone_name(), "short": zone_name(timezone.localtime())}
+    now = local_time(clock.now_ms())
+    return {"name": timezone.get_current_timezone_name(), "short": zone_name(now) if now else ""}
 
 
 @register.filter
