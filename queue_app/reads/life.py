@@ -1,57 +1,40 @@
-"""One order's whole life, as a list of steps in the order of time (DESIGN sections 3 and 4)."""
+"""One order's whole life: every step with its token and attempt, who and why for every human step, what comes next."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
+from django.db import connection
 
-from queue_app.models import (
-    Failure,
-    Hold,
-    Investigation,
-    Job,
-    LateFinish,
-    Redrive,
-    RedriveOutcome,
-    Unblock,
-)
-from queue_app.policy.plans import OPEN
+from queue_app.policy.answers import effect_possible
+from queue_app.reads import life_steps
+from queue_app.reads.life_steps import Step
 
-MAX_STEPS = 400  # a life longer than this is shown from its end
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step. `kind`: accepted, retry, permanent, lease_expired, unknown, deadline_passed, delivered, leased, late_finish,
-    redriven, investigated, unblocked, quarantined. `who` and `why` are a person's name and note."""
-
-    at_ms: int
-    kind: str
-    token: int | None = None
-    attempt: int | None = None
-    worker: str = ""
-    reason: str = ""
-    code: str = ""
-    who: str = ""
-    approver: str = ""
-    why: str = ""
-    comment: str = ""
-    finding: str = ""
-    plan: int | None = None
-    outcome: str = ""
-    solo: bool = False
+MAX_BLOCKED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What comes by itself: claim (not before `at_ms`), lease_end (at `at_ms`), nothing (a redrive), or finished."""
+    """What comes next by itself.
+
+    attempt: at `at_ms`, or as soon as a worker is free when that is past; too_late: the next claim quarantines it, its
+    deadline is over; blocked: an ordered queue waits for `job_id`; paused: the queue hands nothing out; lease_end: being
+    delivered, from `at_ms` on another worker may take over; overdue: that is past, the next claim takes it over or
+    quarantines it; redrive_only: nothing, until people redrive it; nothing: delivered for good.
+    """
 
     kind: str
     at_ms: int | None = None
+    job_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A job as it stands, never with its payload, and its steps."""
+    """A job as it is, without its payload, and its steps, the oldest first.
+
+    `effect_possible`: some attempt may have had its effect at the receiver. `held_by`: the open plan that holds it.
+    `looked`: somebody investigated it or its group since it died. `blocks`: later orders of an ordered queue that wait
+    for this one, up to 1,000. `shortened`: more evidence than is shown exists.
+    """
 
     id: str
     queue: str
@@ -71,124 +54,97 @@ class Life:
     changed_at_ms: int
     redriven: int
     batch: int | None
-    held_by: int | None
-    cut: bool
+    seq: int
+    ordering: str
+    paused: bool
     next: Next
-    steps: list[Step] = field(default_factory=list)
+    steps: tuple[Step, ...]
+    effect_possible: bool
+    held_by: int | None
+    looked: bool
+    unblocked: bool
+    blocks: int
+    shortened: bool
 
 
-_FACTS = (
-    "id",
-    "queue",
-    "order_key",
-    "quantity",
-    "state",
-    "reason",
-    "code",
-    "attempts",
-    "max_attempts",
-    "token",
-    "owner",
-    "lease_until",
-    "available_at",
-    "deadline",
-    "created_at_ms",
-    "changed_at_ms",
-    "redriven",
-    "batch",
+_JOB = (
+    "id, queue, order_key, quantity, state, reason, code, attempts, max_attempts, token, owner, lease_until, "
+    "available_at, deadline, created_at_ms, changed_at_ms, redriven, batch, seq"
 )
 
 
-def life(job_id: str) -> Life | None:
-    """The life of one job, or None when no job has this id. Seven queries, whatever its length."""
-    job = Job.objects.filter(pk=job_id).values(*_FACTS).first()
+def life(job_id: str, as_of_ms: int) -> Life | None:
+    """The life of one job as of an instant, or None when no job has this id. At most ten queries."""
+    job = _job(job_id)
     if job is None:
         return None
-    steps = [
-        Step(job["created_at_ms"], "accepted", token=0),
-        *_failures(job_id),
-        *_refused(job_id),
-        *_redrives(job_id),
-        *_investigations(job),
-        *_unblocks(job_id),
-        *_now(job),
-    ]
-    steps.sort(key=lambda step: step.at_ms)
-    held = Hold.objects.filter(job_id=job_id, plan__state__in=OPEN).values_list("plan_id", flat=True).first()
+    steps = life_steps.steps(job)
+    held = [step.batch for step in steps.found if step.kind == "held"]
+    of_now = [step for step in steps.found if step.token == job["token"]]
+    dead = job["state"] == "dead"
     return Life(
-        **job, held_by=held, cut=len(steps) > MAX_STEPS, next=_next(job), steps=steps[:1] + steps[1:][-MAX_STEPS:]
+        **job,
+        next=_next(job, as_of_ms),
+        steps=steps.found,
+        effect_possible=any(effect_possible(step.code) for step in steps.found if step.kind in life_steps.FAILURES),
+        held_by=held[0] if held else None,
+        looked=dead and steps.looked,
+        unblocked=dead and any(step.kind == "unblocked" for step in of_now),
+        blocks=_blocks(job),
+        shortened=steps.shortened,
     )
 
 
-def _next(job: dict) -> Next:
-    if job["state"] == "pending":
-        return Next("claim", job["available_at"])
-    if job["state"] == "leased":
-        return Next("lease_end", job["lease_until"])
-    return Next("nothing" if job["state"] == "dead" else "finished")
-
-
-def _now(job: dict) -> list[Step]:
-    at, token = job["changed_at_ms"], job["token"]
-    if job["state"] == "done":
-        return [Step(at, "delivered", token=token, attempt=job["attempts"])]
-    if job["state"] == "leased":
-        return [Step(at, "leased", token=token, attempt=job["attempts"], worker=job["owner"] or "")]
-    if job["state"] == "dead":
-        return [Step(at, "quarantined", token=token, reason=job["reason"], code=job["code"])]
-    return []
-
-
-def _failures(job_id: str) -> list[Step]:
-    rows = Failure.objects.filter(job_id=job_id).order_by("-token")[:MAX_STEPS]
-    return [
-        Step(row.at_ms, row.outcome, token=row.token, attempt=row.attempt, worker=row.worker, code=row.code)
-        for row in reversed(rows)
-    ]
-
-
-def _refused(job_id: str) -> list[Step]:
-    rows = LateFinish.objects.filter(job_id=job_id).order_by("-token")[:MAX_STEPS]
-    return [Step(row.at_ms, "late_finish", token=row.token, outcome=row.outcome) for row in rows]
-
-
-def _redrives(job_id: str) -> list[Step]:
-    ends = dict(RedriveOutcome.objects.filter(job_id=job_id).values_list("token", "outcome"))
-    rows = Redrive.objects.filter(job_id=job_id).select_related("requested_by", "approved_by").order_by("-token")
-    return [
-        Step(
-            row.at_ms,
-            "redriven",
-            token=row.token,
-            reason=row.reason,
-            code=row.code,
-            who=row.requested_by.username if row.requested_by else "",
-            approver=row.approved_by.username,
-            why=row.note,
-            plan=row.batch,
-            outcome=ends.get(row.token, "waiting"),
-            solo=row.solo,
+def _job(job_id: str) -> dict[str, Any] | None:
+    columns = ", ".join(f"j.{name.strip()}" for name in _JOB.split(","))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {columns}, q.ordering, q.paused FROM jobs AS j LEFT JOIN queues AS q ON q.name = j.queue "
+            "WHERE j.id = %s",
+            [job_id],
         )
-        for row in rows[:MAX_STEPS]
-    ]
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        job = dict(zip([column[0] for column in cursor.description], row, strict=True))
+    return job | {"ordering": job["ordering"] or "independent", "paused": bool(job["paused"])}
 
 
-def _investigations(job: dict) -> list[Step]:
-    about = Q(job_id=job["id"])
-    if job["state"] == "dead":
-        about |= Q(
-            groups__queue=job["queue"],
-            groups__reason=job["reason"],
-            groups__code=job["code"],
-            at_ms__gte=job["changed_at_ms"],
+def _next(job: dict[str, Any], as_of_ms: int) -> Next:
+    if job["state"] in ("dead", "done"):
+        return Next("redrive_only" if job["state"] == "dead" else "nothing")
+    if job["state"] == "leased":
+        return Next("lease_end" if job["lease_until"] > as_of_ms else "overdue", job["lease_until"])
+    if job["paused"]:
+        return Next("paused")
+    earlier = _waits_for(job)
+    if earlier:
+        return Next("blocked", job_id=earlier)
+    return Next("too_late" if job["deadline"] <= as_of_ms else "attempt", job["available_at"])
+
+
+def _waits_for(job: dict[str, Any]) -> str:
+    """The first earlier unfinished order of the same key, as the claim sees it; '' when there is none."""
+    if job["ordering"] != "ordered" or not job["order_key"]:
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.id FROM jobs AS e WHERE e.queue = %s AND e.order_key = %s AND e.order_key <> '' AND e.seq < %s "
+            "AND e.state IN ('pending', 'leased', 'dead') AND NOT EXISTS (SELECT 1 FROM unblocks AS u "
+            "WHERE u.job_id = e.id AND u.token = e.token AND e.state = 'dead') ORDER BY e.seq LIMIT 1",
+            [job["queue"], job["order_key"], job["seq"]],
         )
-    rows = Investigation.objects.filter(about).distinct().order_by("-id")[:MAX_STEPS]
-    return [
-        Step(row.at_ms, "investigated", who=row.by_name, why=row.note, finding=row.finding, comment=row.comment)
-        for row in rows
-    ]
+        row = cursor.fetchone()
+    return str(row[0]) if row else ""
 
 
-def _unblocks(job_id: str) -> list[Step]:
-    rows = Unblock.objects.filter(job_id=job_id).select_related("by")
-    return [Step(row.at_ms, "unblocked", token=row.token, who=row.by.username, why=row.note) for row in rows]
+def _blocks(job: dict[str, Any]) -> int:
+    if job["ordering"] != "ordered" or not job["order_key"] or job["state"] == "done":
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM (SELECT 1 AS one FROM jobs AS l WHERE l.queue = %s AND l.order_key = %s "
+            "AND l.order_key <> '' AND l.seq > %s AND l.state IN ('pending', 'leased') LIMIT %s) AS r",
+            [job["queue"], job["order_key"], job["seq"], MAX_BLOCKED],
+        )
+        return int(cursor.fetchone()[0])
