@@ -1,0 +1,107 @@
+"""A process whose children die by SIGKILL at a chosen point of a move: `python -m tests.engine.mortal`.
+
+Reads one JSON order a line: {"move", "arguments", "point"}; answers [exit status, answer]. A child is forked for each, so
+that a death costs milliseconds. Points: before every statement that SQLite traces (BEGIN, COMMIT and what triggers do
+included), on PostgreSQL before and after every statement and COMMIT, and one more after all, before the answer is told.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import django
+
+
+class Doom:
+    """Counts points; at the chosen one there is no `finally` and no `atexit` any more."""
+
+    def __init__(self, point: int) -> None:
+        self._left = point
+
+    def __call__(self, *_: object) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def arm(self, connection: Any) -> None:
+        """From now on the connection counts."""
+        connection.ensure_connection()
+        if connection.vendor == "sqlite":
+            connection.connection.set_trace_callback(self)
+            return
+        commit = connection._commit
+
+        def around_commit() -> None:
+            self()
+            commit()
+            self()
+
+        def around_statement(execute: Callable[..., Any], *call: Any) -> Any:
+            self()
+            answer = execute(*call)
+            self()
+            return answer
+
+        connection._commit = around_commit
+        connection.execute_wrappers.append(around_statement)
+
+
+def _moves() -> dict[str, Callable[..., Any]]:
+    from queue_app.services import leases, queue
+
+    return {
+        "enqueue": queue.enqueue,
+        "enqueue_many": queue.enqueue_many,
+        "claim": lambda **more: [[lease.id, lease.token] for lease in queue.claim(**more)],
+        "finish": queue.finish,
+        "finish_and_claim": lambda results, **more: queue.finish_and_claim([queue.Result(*r) for r in results], **more)[
+            0
+        ],
+        "renew": queue.renew,
+        "release": queue.release,
+        "record_unknown": leases.record_unknown,
+        "redrive": queue.redrive,
+    }
+
+
+def _live_and_die(order: dict[str, Any], pipe: int) -> NoReturn:
+    from django.contrib.auth.models import User
+    from django.db import connection
+
+    arguments = order["arguments"]
+    if "approved_by" in arguments:
+        arguments["approved_by"] = User.objects.get(pk=arguments["approved_by"])
+    doom = Doom(order["point"])
+    doom.arm(connection)
+    answer = _moves()[order["move"]](**arguments)
+    doom()
+    os.write(pipe, json.dumps(answer).encode())
+    os._exit(0)
+
+
+def main() -> None:
+    """Serve orders until standard input ends."""
+    django.setup()
+    _moves()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                _live_and_die(json.loads(line), write)
+            except BaseException as error:
+                os.write(write, json.dumps(f"{type(error).__name__}: {error}").encode())
+                os._exit(1)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            answer = pipe.read().decode()
+        _, status = os.waitpid(child, 0)
+        print(json.dumps([os.waitstatus_to_exitcode(status), json.loads(answer) if answer else None]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
