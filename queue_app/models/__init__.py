@@ -6,7 +6,7 @@ from queue_app.models.evidence import Failure, LateFinish, Tombstone, Unblock
 from queue_app.models.investigations import InvestigatedGroup, Investigation
 from queue_app.models.jobs import Job
 from queue_app.models.people import Preference, Presence, SavedFilter
-from queue_app.models.plans import Approval, Hold, Plan, PlanItem
+from queue_app.models.plans import Approval, Hold, Plan, PlanGroup, PlanItem
 from queue_app.models.processes import Process
 from queue_app.models.queues import Queue
 from queue_app.models.redrives import Redrive, RedriveOutcome
@@ -24,6 +24,7 @@ __all__ = [
     "Job",
     "LateFinish",
     "Plan",
+    "PlanGroup",
     "PlanItem",
     "Preference",
     "Presence",

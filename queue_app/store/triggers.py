@@ -24,7 +24,7 @@ INSERT_ONLY: dict[str, tuple[tuple[str, ...], ...]] = {
     "approvals": (("id",), ("plan_id", "round")),
     "audit": (("seq",), ("link",)),
 }
-GUARDED = (*INSERT_ONLY, "jobs", "plan_items")
+GUARDED = (*INSERT_ONLY, "jobs", "plan_items", "plans")
 
 
 def _statements(connection: BaseDatabaseWrapper, tables: Iterable[str]) -> dict[str, str]:

@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from queue_app.policy.plans import CLOSED
+
 _STAGE = (
     "CASE WHEN {r}.state <> 'pending' THEN '' WHEN {r}.attempts > 0 THEN 'retrying' "
     "WHEN {r}.redriven > 0 THEN 'redriven' ELSE 'new' END"
@@ -24,6 +26,7 @@ _TABLES_BY_LENGTH = (
     "redrives",
     "unblocks",
     "audit",
+    "plans",
     "jobs",
 )
 
@@ -98,6 +101,14 @@ _BODIES = {
     IF {_ITEM_CHANGED} OR (OLD.state <> 'waiting' AND NEW.state IS DISTINCT FROM OLD.state)
     THEN {_raise("plan_items: what was frozen never changes")} END IF;
     RETURN NEW;""",
+    "snackops_items_insert": f"""
+    IF (SELECT state FROM plans WHERE id = NEW.plan_id) IS DISTINCT FROM 'freezing'
+    THEN {_raise("plan_items: a list grows only while it is made")} END IF;
+    RETURN NEW;""",
+    "snackops_plans_guard": f"""
+    IF OLD.state IN ({", ".join(map(repr, CLOSED))}) AND NEW.state IS DISTINCT FROM OLD.state
+    THEN {_raise("plans: a closed plan stays closed")} END IF;
+    RETURN NEW;""",
     "snackops_jobs_count": f"""
     IF TG_OP <> 'INSERT' THEN {_count(-1, "OLD")}
     END IF;
@@ -148,14 +159,18 @@ _CALLS: dict[str, tuple[str, str]] = {
         f"AFTER UPDATE ON jobs {_ROW} WHEN (OLD.state = 'dead' AND NEW.state <> 'dead')",
         "snackops_jobs_left",
     ),
+    "plan_items_guard_grow": (f"BEFORE INSERT ON plan_items {_ROW}", "snackops_items_insert"),
     "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW}", "snackops_items_guard"),
+    "plans_guard_closed": (f"BEFORE UPDATE ON plans {_ROW}", "snackops_plans_guard"),
+    "plans_guard_delete": (f"BEFORE DELETE ON plans {_ROW}", "snackops_refuse"),
+    "plans_guard_truncate": ("BEFORE TRUNCATE ON plans FOR EACH STATEMENT", "snackops_refuse"),
     "plan_items_guard_delete": (f"BEFORE DELETE ON plan_items {_ROW}", "snackops_refuse"),
     "plan_items_guard_truncate": ("BEFORE TRUNCATE ON plan_items FOR EACH STATEMENT", "snackops_refuse"),
     "redrives_count": (f"AFTER INSERT ON redrives {_ROW}", "snackops_redrives_count"),
     "redrive_outcomes_count": (f"AFTER INSERT ON redrive_outcomes {_ROW}", "snackops_outcomes_count"),
 }
 for _table in _TABLES_BY_LENGTH:
-    if _table not in {"jobs", "plan_items"}:
+    if _table not in {"jobs", "plan_items", "plans"}:
         _CALLS[f"{_table}_guard_rows"] = (f"BEFORE UPDATE OR DELETE ON {_table} {_ROW}", "snackops_refuse")
         _CALLS[f"{_table}_guard_truncate"] = (f"BEFORE TRUNCATE ON {_table} FOR EACH STATEMENT", "snackops_refuse")
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from queue_app.policy.plans import CLOSED
+
 _STAGE = (
     "CASE WHEN {r}.state <> 'pending' THEN '' WHEN {r}.attempts > 0 THEN 'retrying' "
     "WHEN {r}.redriven > 0 THEN 'redriven' ELSE 'new' END"
@@ -127,6 +129,26 @@ def _plan_items() -> dict[str, str]:
     }
 
 
+def _plans() -> dict[str, str]:
+    grown = "(SELECT state FROM plans WHERE id = NEW.plan_id) IS NOT 'freezing'"
+    reopened = f"OLD.state IN ({', '.join(map(repr, CLOSED))}) AND NEW.state IS NOT OLD.state"
+    return {
+        name: _refuse(name, event, table, condition, message)
+        for name, event, table, condition, message in (
+            ("plan_items_guard_grow", "INSERT", "plan_items", grown, "a list grows only while it is made"),
+            ("plans_guard_closed", "UPDATE", "plans", reopened, "a closed plan stays closed"),
+            ("plans_guard_delete", "DELETE", "plans", "", "plans are never removed"),
+            (
+                "plans_guard_replace",
+                "INSERT",
+                "plans",
+                _key_exists("plans", (("id",), ("form_key",))),
+                "this plan exists",
+            ),
+        )
+    }
+
+
 def statements(insert_only: Mapping[str, tuple[tuple[str, ...], ...]], tables: frozenset[str]) -> dict[str, str]:
     """Trigger name -> CREATE TRIGGER text, for the tables that exist."""
     wanted: dict[str, str] = {}
@@ -143,7 +165,7 @@ def statements(insert_only: Mapping[str, tuple[tuple[str, ...], ...]], tables: f
     if "jobs" in tables:
         wanted |= _jobs()
     if "plan_items" in tables:
-        wanted |= _plan_items()
+        wanted |= _plan_items() | _plans()
     for name, table, body in (
         ("redrives_count", "redrives", _result("'waiting'", "", 1)),
         (

@@ -56,13 +56,14 @@ def one_of_each_insert_only_table() -> None:
     by = User.objects.create_user("writer")
     plan = Plan.objects.create(
         queue="snacks",
-        state="proposed",
+        state="freezing",
         selection="{}",
         as_of_ms=AT,
         note="n",
         created_at_ms=AT,
         changed_at_ms=AT,
         expires_at_ms=AT,
+        asked_rate_mj=1,
         rate_mj=1,
     )
     of_job = {"job_id": "j", "token": 1}

@@ -1,0 +1,92 @@
+"""The rate of a redrive as a bucket that fills with time: pure arithmetic in whole numbers.
+
+A level counts millionths of a job (uj), a rate thousandths of a job per second (mj), so that a rate of R mj fills R uj in
+each millisecond and nothing is ever rounded. The state lies in the database: however many redrivers there are, and
+however often they restart, there is one bucket.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+JOB_UJ = 1_000_000
+BURST_MS = 250  # the bucket holds what so much time grants, or one job if that is more: the most that one tick can do
+TICK_MS = 50  # a tick is worth a commit only after so much time
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """`level_uj` is what may be spent; `at_ms` the instant up to which time was counted."""
+
+    level_uj: int
+    at_ms: int
+
+    @property
+    def jobs(self) -> int:
+        """Whole jobs that may be started now."""
+        return self.level_uj // JOB_UJ
+
+
+def fresh(now_ms: int) -> Bucket:
+    """The bucket of a batch that begins: its first job need not wait."""
+    return Bucket(JOB_UJ, now_ms)
+
+
+def capacity_uj(rate_mj: int) -> int:
+    """What the bucket holds at most."""
+    return max(JOB_UJ, rate_mj * BURST_MS)
+
+
+def window_ms(rate_mj: int) -> int:
+    """The most time that counts at once: what fills an empty bucket."""
+    return -(-capacity_uj(rate_mj) // rate_mj)
+
+
+def refilled(bucket: Bucket, rate_mj: int, now_ms: int) -> Bucket:
+    """The bucket at `now_ms`. Time counts within [0, window]: a clock set back grants nothing and blocks nothing, a
+    long absence or a clock set forward grants one bucket at most."""
+    elapsed = min(max(now_ms - bucket.at_ms, 0), window_ms(rate_mj))
+    return Bucket(min(capacity_uj(rate_mj), bucket.level_uj + rate_mj * elapsed), now_ms)
+
+
+def spent(bucket: Bucket, jobs: int) -> Bucket:
+    """The bucket after so many jobs. ValueError for more than it holds: the rate would be broken."""
+    if not 0 <= jobs <= bucket.jobs:
+        raise ValueError(f"{jobs} jobs do not fit into a bucket of {bucket.jobs}.")
+    return Bucket(bucket.level_uj - jobs * JOB_UJ, bucket.at_ms)
+
+
+def resumed(bucket: Bucket, now_ms: int) -> Bucket:
+    """The bucket after a pause: the time of the pause grants nothing."""
+    return Bucket(bucket.level_uj, now_ms)
+
+
+def due_in_ms(bucket: Bucket, rate_mj: int, now_ms: int) -> int:
+    """How long until a tick is worth its commit: a job is there, and a tick's time has passed. 0: now."""
+    elapsed = now_ms - bucket.at_ms
+    if elapsed < 0:
+        return 0  # the clock was set back: the next tick notes the new time
+    missing = max(JOB_UJ - bucket.level_uj, 0)
+    return max(-(-missing // rate_mj), TICK_MS if rate_mj * TICK_MS > JOB_UJ else 0) - elapsed
+
+
+def rate_at(rate_mj: int, steps: Sequence[tuple[int, int]], ran_ms: int) -> int:
+    """The rate after so much running time: each step holds for its seconds, then the full rate; never above it."""
+    for step_mj, seconds in steps:
+        ran_ms -= seconds * 1_000
+        if ran_ms < 0:
+            return min(step_mj, rate_mj)
+    return rate_mj
+
+
+def duration_ms(jobs: int, rate_mj: int, steps: Sequence[tuple[int, int]] = ()) -> int:
+    """How long so many jobs take at this pace, the waiting for a trial's results not counted."""
+    left_uj = jobs * JOB_UJ
+    total = 0
+    for step_mj, seconds in steps:
+        step_rate = min(step_mj, rate_mj)
+        fills = step_rate * seconds * 1_000
+        if fills >= left_uj:
+            return total + -(-left_uj // step_rate)
+        left_uj -= fills
+        total += seconds * 1_000
+    return total + -(-left_uj // rate_mj)
