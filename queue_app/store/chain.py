@@ -9,42 +9,8 @@ from dataclasses import dataclass, field
 from django.db import connection
 
 from queue_app.policy.canonical import canonical_ascii
-from queue_app.policy.chain import VERSION, link_hash
+from queue_app.policy.chain import AUDIT_FIELDS, REDRIVE_FIELDS, USERS, VERSION, link_hash
 from queue_app.store.database import is_postgresql
-
-REDRIVE_FIELDS = (
-    "job_id",
-    "token",
-    "at_ms",
-    "note",
-    "queue",
-    "reason",
-    "code",
-    "old_attempts",
-    "old_max_attempts",
-    "old_deadline",
-    "new_max_attempts",
-    "new_deadline",
-    "requested_by",
-    "approved_by",
-    "batch",
-    "solo",
-    "link",
-)
-AUDIT_FIELDS = (
-    "seq",
-    "link",
-    "at_ms",
-    "actor",
-    "name",
-    "roles",
-    "action",
-    "target",
-    "note",
-    "source",
-    "proof",
-    "detail",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +79,7 @@ def append(events: Sequence[Event], redrives: Sequence[RedriveRow] = ()) -> tupl
 
 
 def _columns(fields: Sequence[str]) -> str:
-    users = {"requested_by", "approved_by", "actor"}
-    return ", ".join(f"{name}_id" if name in users else name for name in fields)
+    return ", ".join(f"{name}_id" if name in USERS else name for name in fields)
 
 
 def _insert(table: str, columns: str) -> str:
