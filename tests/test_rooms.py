@@ -4,9 +4,10 @@ Every rule is a function from a file to its offences, so that each is tried on t
 """
 
 import ast
+import functools
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -54,10 +55,16 @@ def room_of(path: str) -> str:
     return parts[1] if len(parts) > 1 and parts[0] == "queue_app" and parts[1] != "__init__" else ""
 
 
+@functools.cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@functools.cache
 def imported(source: str) -> dict[str, str]:
     """Name in the file -> full dotted name of what it stands for."""
     names = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name] = alias.name
@@ -73,10 +80,11 @@ def full_name(node: ast.expr, names: dict[str, str]) -> str:
     return ".".join(filter(None, [names.get(first, first), rest]))
 
 
-def used(source: str) -> Iterator[str]:
+@functools.cache
+def used(source: str) -> tuple[str, ...]:
     """Every dotted name that is used."""
     names = imported(source)
-    return (full_name(n, names) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Attribute | ast.Name))
+    return tuple(full_name(n, names) for n in ast.walk(parsed(source)) if isinstance(n, ast.Attribute | ast.Name))
 
 
 # --- the rules ------------------------------------------------------------------------------------------------------
@@ -107,7 +115,7 @@ def one_reader_of_clocks(path: str, source: str) -> list[str]:
     """Only clock.py asks for the time, so that a test can."""
     if not path.startswith("queue_app/") or path == "queue_app/clock.py":
         return []
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and not node.args)
+    calls = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call) and not node.args)
     bare = {full_name(node.func, imported(source)) for node in calls if not node.keywords}
     names = {*imported(source).values(), *used(source)}
     return sorted((names & CLOCKS) | (bare & CLOCKS_WITHOUT_ARGUMENTS))
@@ -132,7 +140,7 @@ def raw_sql_has_its_rooms(path: str, source: str) -> list[str]:
     """Raw SQL stands where the vendor is known or rows become values."""
     if not path.startswith("queue_app/") or room_of(path) in {"store", "reads", "migrations", "receiver"}:
         return []
-    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    calls = (node.func for node in ast.walk(parsed(source)) if isinstance(node, ast.Call))
     names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
     return sorted(names & RAW_SQL)
 

@@ -81,7 +81,7 @@ def test_putting_back_what_stands_changes_nothing() -> None:
 
 
 def extra_column(**options: object) -> models.Field:
-    field = models.IntegerField(**options)  # type: ignore[arg-type]
+    field = models.IntegerField(**options)
     field.set_attributes_from_name("extra")
     return field
 
