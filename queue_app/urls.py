@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from queue_app.views import account, health, orders
+from queue_app.views import account, health, orders, overview
 from queue_app.views.converters import JobId, Small
 
 register_converter(JobId, "job")
@@ -17,5 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/preferences/", account.preferences, name="preferences"),
     path("account/language/", account.language, name="language"),
     path("account/theme/", account.theme, name="theme"),
+    path("", overview.overview, name="overview"),
+    path("live/", overview.overview_live, name="overview_live"),
     path("orders/<job:job_id>/", orders.job, name="job"),
 ]

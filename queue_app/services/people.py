@@ -5,7 +5,8 @@ Rights are read from the database inside the deciding transaction, never from a 
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser, Permission, User
 
 from queue_app.policy import rights
 from queue_app.policy.errors import NotAllowed, gettext_noop
@@ -51,7 +52,7 @@ class Actor:
         )
 
 
-def actor_of(user: User, *, channel: str = "code", proof: str = "") -> Actor:
+def actor_of(user: AbstractBaseUser | AnonymousUser, *, channel: str = "code", proof: str = "") -> Actor:
     """The acting person as the database knows them now. Raises NotAllowed for a deactivated or unknown account."""
     row = User.objects.filter(pk=user.pk).values("id", "username", "is_active").first()
     if row is None or not row["is_active"]:

@@ -181,3 +181,10 @@ def finding_word(finding: str) -> str:
 def now_ms() -> int:
     """The instant at which the page is made, in ms."""
     return clock.now_ms()
+
+
+@register.simple_tag
+def clock_of(at_ms: int) -> str:
+    """Local hour and minute alone, for the scale of a chart (an SVG text holds no element)."""
+    at = local_time(at_ms)
+    return f"{at:%H:%M}" if at else NONE

@@ -3,11 +3,28 @@
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from queue_app.reads.life import Step
+from queue_app.reads.life_steps import Step
 
+# kind of step -> tone and icon
+STEP_MARKS = {
+    "accepted": ("quiet", "box"),
+    "attempt": ("info", "send"),
+    "retry": ("warn", "again"),
+    "permanent": ("bad", "x"),
+    "unknown": ("warn", "alert"),
+    "lease_expired": ("warn", "clock"),
+    "deadline_passed": ("warn", "clock"),
+    "delivered": ("ok", "check"),
+    "quarantined": ("bad", "stop"),
+    "late_finish": ("warn", "alert"),
+    "redriven": ("info", "again"),
+    "investigated": ("info", "search"),
+    "unblocked": ("info", "key"),
+    "held": ("info", "lock"),
+}
 STEP_SENTENCES = {
     "accepted": gettext_lazy("Accepted"),
-    "leased": gettext_lazy("Being delivered: try %(attempt)s, handed to %(worker)s"),
+    "attempt": gettext_lazy("Try %(attempt)s: being delivered by %(worker)s"),
     "retry": gettext_lazy("Try %(attempt)s failed and was to be repeated"),
     "permanent": gettext_lazy("Try %(attempt)s: refused by the receiver for good"),
     "lease_expired": gettext_lazy("Try %(attempt)s: its worker never answered. It may have been delivered"),
@@ -19,10 +36,11 @@ STEP_SENTENCES = {
     "redriven": gettext_lazy("Redriven with a new budget"),
     "investigated": gettext_lazy("Looked at by %(who)s"),
     "unblocked": gettext_lazy("%(who)s let the later orders of the key pass"),
+    "held": gettext_lazy("Held by Redrive R-%(plan)s"),
 }
 
 
 def step_sentence(step: Step) -> str:
     """What happened at a step of an order's life."""
-    values = {"attempt": step.attempt, "worker": step.worker, "who": step.who or _("a program")}
+    values = {"attempt": step.attempt, "worker": step.worker, "who": step.by or _("a program"), "plan": step.batch}
     return str(STEP_SENTENCES[step.kind]) % values
