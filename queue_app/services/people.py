@@ -54,10 +54,10 @@ class Actor:
 
 def actor_of(user: AbstractBaseUser | AnonymousUser, *, channel: str = "code", proof: str = "") -> Actor:
     """The acting person as the database knows them now. Raises NotAllowed for a deactivated or unknown account."""
-    row = User.objects.filter(pk=user.pk).values("id", "username", "is_active").first()
+    row = User.objects.filter(pk=user.pk or 0).values("id", "username", "is_active").first()
     if row is None or not row["is_active"]:
         raise NotAllowed(gettext_noop("This account is deactivated."))
-    groups = set(User.groups.through.objects.filter(user_id=user.pk).values_list("group__name", flat=True))
+    groups = set(User.groups.through.objects.filter(user_id=row["id"]).values_list("group__name", flat=True))
     roles = tuple(role for role in rights.ROLES if role in groups)
     return Actor(row["id"], row["username"], roles, channel, proof)
 

@@ -41,3 +41,9 @@ def cause_page(group: GroupFigures) -> str:
 def redrive_of(wanted: Filter) -> str:
     """The form that asks for a redrive of these orders."""
     return f"{_address('redrive_new')}?{urlencode(wanted.query())}"
+
+
+@register.simple_tag
+def page_of(url_name: str, *arguments: object) -> str:
+    """A named page with its arguments, '' while it does not exist."""
+    return _address(url_name, *arguments)
