@@ -133,9 +133,9 @@ class DeadlineBackend(httpcore2.NetworkBackend):
 
 def _connected(sock: socket.socket, address: Any, wait_s: float) -> socket.socket:
     try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(wait_s)
         sock.connect(address)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except BaseException:
         sock.close()
         raise

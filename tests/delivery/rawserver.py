@@ -29,6 +29,7 @@ class Flood:
 
 
 READ = "read one request"
+TAKE = "wait for the first bytes"
 HOLD = "stay silent until the client goes"
 RESET = "reset the connection"
 WAIT = "stay without reading until the test is over"
@@ -108,6 +109,8 @@ class RawServer:
                 self._send(sock, step.block)
         elif step == READ:
             self.requests.append(_request(sock))
+        elif step == TAKE:
+            _some(sock)
         elif step == FIN:
             sock.shutdown(socket.SHUT_WR)
         elif step == WAIT:

@@ -69,12 +69,19 @@ def test_the_connect_limit_holds_for_all_addresses_together(adapter, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "script", [[READ, RESET], [READ], [], [RESET], [READ, HEAD, RESET], [READ, HEAD + b"\r\n" + OK[:9], RESET]]
+    "script", [[READ, RESET], [READ], [], [READ, HEAD, RESET], [READ, HEAD + b"\r\n" + OK[:9], RESET]]
 )
 def test_a_connection_that_breaks_may_be_tried_again(adapter, script):
     with RawServer(script) as server:
         assert outcome(adapter(server.url)) == ("retry", "connection_lost")
+        assert server.connections == 1
     assert effect_possible("connection_lost")
+
+
+def test_a_connection_reset_at_once_may_be_tried_again(adapter):
+    with RawServer([RESET]) as server:
+        # The kernel reports the reset at connecting or at writing, whichever comes first.
+        assert outcome(adapter(server.url)) in [("retry", "connection_lost"), ("retry", "connection_failed")]
 
 
 SILENT = [

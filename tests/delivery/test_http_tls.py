@@ -6,7 +6,7 @@ import pytest
 
 from queue_app.policy.answers import effect_possible
 from tests.delivery.conftest import SOON_S, outcome, timed
-from tests.delivery.rawserver import HOLD, READ, RESET, Drip, RawServer, answer
+from tests.delivery.rawserver import HOLD, READ, RESET, TAKE, Drip, RawServer, answer
 
 
 def anonymous(side):
@@ -43,7 +43,7 @@ def test_a_receiver_without_an_accepted_certificate_gets_nothing(adapter):
     assert not effect_possible("tls")
 
 
-@pytest.mark.parametrize("script", [[answer(), HOLD], [b"\x15\x03\x01\x00\x02\x02\x46", HOLD], [], [RESET]])
+@pytest.mark.parametrize("script", [[answer(), HOLD], [b"\x15\x03\x01\x00\x02\x02\x46", HOLD], [], [TAKE, RESET]])
 def test_a_failed_handshake_may_be_tried_again(adapter, script):
     with RawServer(script) as server:
         assert outcome(adapter(server.url.replace("http:", "https:"))) == ("retry", "tls")
