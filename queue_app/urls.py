@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from queue_app.views import account, health, orders, overview
+from queue_app.views import account, health, orders, overview, quarantine
 from queue_app.views.converters import JobId, Small
 
 register_converter(JobId, "job")
@@ -19,5 +19,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/theme/", account.theme, name="theme"),
     path("", overview.overview, name="overview"),
     path("live/", overview.overview_live, name="overview_live"),
+    path("quarantine/", quarantine.quarantine_list, name="quarantine_list"),
     path("orders/<job:job_id>/", orders.job, name="job"),
 ]
