@@ -4,10 +4,11 @@ import pytest
 from django.db import connection
 
 from queue_app.policy.filters import Filter
-from queue_app.policy.windows import HOUR_MS, MINUTE_MS
+from queue_app.policy.windows import DAY_MS, HOUR_MS, MINUTE_MS, MINUTES_KEPT_MS
 from queue_app.reads import dead, ways
 from queue_app.reads.dead import Count
 from tests.conftest import START_MS, Clock
+from tests.dead_rows import bury
 
 FILTERS = [
     Filter(),
@@ -99,3 +100,43 @@ def test_a_filter_that_only_rows_can_answer_is_searched_in_bounded_stretches(
 def test_above_the_cap_a_count_by_rows_says_that_it_is_not_exact(mixed: Clock) -> None:
     assert dead.count(Filter(attempts_min=1), mixed.now, cap=5) == Count(5, exact=False)
     assert dead.count(Filter(queue="snacks"), mixed.now, cap=5).exact
+
+
+def test_counts_stay_right_when_old_minutes_are_pruned(clock: Clock, db: None) -> None:
+    bury(2_000, now_ms=clock.now, over_ms=20 * DAY_MS)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM flows WHERE span_ms = %s AND start_ms < %s", [MINUTE_MS, clock.now - MINUTES_KEPT_MS]
+        )
+    for low, high in ((19, 1), (19, 12), (9, 7), (3, 2), (8, 0)):
+        for edge_ms in (0, 1, 30_000, MINUTE_MS, 3_599_999):
+            wanted = Filter(
+                died_from_ms=clock.now - low * DAY_MS + edge_ms, died_to_ms=clock.now - high * DAY_MS - edge_ms
+            )
+            assert dead.count(wanted, clock.now).n == len(dead.chunk(wanted, clock.now, None, 3_000))
+
+
+def test_a_minute_with_more_deaths_than_can_be_counted_one_by_one_says_so(
+    clock: Clock, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(300, now_ms=clock.now, over_ms=10_000)
+    monkeypatch.setattr(dead, "CAP", 50)
+    assert dead.count(Filter(died_from_ms=clock.now - 9_000), clock.now, cap=50) == Count(50, exact=False)
+    assert dead.count(Filter(), clock.now) == Count(300)
+
+
+def test_many_groups_are_read_as_one_stream(clock: Clock, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    bury(120, now_ms=clock.now)
+    expected = [row.id for row in dead.chunk(Filter(), clock.now, None, 999) if row.queue == "snacks"]
+    for most in (1, 40):
+        monkeypatch.setattr(ways, "MAX_STREAMS", most)
+        assert [row.id for row in dead.chunk(Filter(queue="snacks"), clock.now, None, 999)] == expected
+        assert dead.count(Filter(queue="snacks", attempts_min=0), clock.now).n == len(expected)
+
+
+def test_a_beginning_that_is_common_is_searched_by_age(clock: Clock, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    bury(60, now_ms=clock.now)
+    expected = [row.id for row in dead.chunk(Filter(id_prefix="o1"), clock.now, None, 99)]
+    monkeypatch.setattr(ways, "SCAN", 10)
+    assert [row.id for row in dead.chunk(Filter(id_prefix="o1"), clock.now, None, 99)] == expected
+    assert len(expected) == 11
