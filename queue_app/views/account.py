@@ -11,6 +11,7 @@ from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
+from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -75,7 +76,9 @@ def locked_out(request: HttpRequest, _response: HttpResponseBase | None, credent
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     seconds = max(1, int(((last or now) + wait - now).total_seconds()))
     context = {"again_at_ms": clock.now_ms() + seconds * 1000, "wait_ms": -(-seconds // 60) * 60_000}
-    return render(request, "account/locked_out.html", context, status=429, headers={"Retry-After": str(seconds)})
+    answer = render(request, "account/locked_out.html", context, status=429)
+    answer["Retry-After"] = str(seconds)
+    return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,7 +87,8 @@ def preferences(request: HttpRequest) -> HttpResponse:
     form = PreferenceForm(request.POST or None, initial=PreferenceForm.values_of(request))
     if request.method == "POST" and form.is_valid():
         kept.keep(request.user.pk, **form.cleaned_data)
-        messages.success(request, _("Preferences saved."))
+        with translation.override(form.cleaned_data["language"] or translation.get_language()):
+            messages.success(request, _("Preferences saved."))
         return redirect("preferences")
     status = 422 if form.errors else 200
     return render(request, "account/preferences.html", {"form": form}, status=status)
