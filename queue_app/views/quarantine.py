@@ -1,5 +1,6 @@
 """The list of the quarantine: a filter in the address, pages by position, one count."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +22,7 @@ def quarantine_list(request: HttpRequest) -> HttpResponse:
     """One page of orders in quarantine; 400 with the input kept when the address cannot be meant."""
     actor = actor_of(request.user)
     require(actor, "read")
-    context = {
+    context: dict[str, Any] = {
         "typed": filters.typed(request),
         "labels": filters.LABELS,
         "queues": list(queues.policies()),

@@ -40,6 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000, help="of the console (default %(default)s)")
         parser.add_argument("--receiver-port", type=int, default=8081, help="of the receiver (default %(default)s)")
         parser.add_argument("--workers", type=int, default=2, help="how many workers (default %(default)s)")
+        parser.add_argument("--no-feed", action="store_true", help="leave the sample orders out")
         parser.add_argument("--repair", action="store_true", help="tell the running receiver that it is repaired")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -104,7 +105,8 @@ class Command(BaseCommand):
             child(f"worker {number}", python("worker", "--owner", f"worker-{number}"))
         if "redriver" in get_commands():
             child("redriver", python("redriver", "--owner", "redriver-1"))
-        child("feeder", python("demo_feed"))
+        if not options["no_feed"]:
+            child("feeder", python("demo_feed"))
 
     def _welcome(self, port: int, passwords: dict[str, str]) -> None:
         self._say(f"\nSnackOps runs at  http://{HOST}:{port}/\n")
