@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import IO
 from queue_app import clock
 
 STOP_S = 40
+ROOM_BYTES = 262_144  # less than this is a full disk for a database with its journal
 RESTARTS_IN_A_MINUTE = 5
 _PR_SET_PDEATHSIG = 1
 
@@ -78,9 +80,13 @@ class Children:
         self._children.append(child)
         return child
 
-    def watch(self, stop: threading.Event) -> bool:
-        """Look after the processes until `stop` is set; False when one cannot be kept alive."""
+    def watch(self, stop: threading.Event, folder: Path) -> bool:
+        """Look after the processes and the room in `folder` until `stop` is set; False when one cannot be kept alive."""
+        full = False
         while not stop.wait(0.3):
+            was_full, full = full, shutil.disk_usage(folder).free < ROOM_BYTES
+            if full and not was_full:
+                self._say(f"The disk of {folder} is full: orders wait and nothing is lost. Make room; no restart needed.")
             for child in self._children:
                 how = child.ended()
                 if how is not None and not self._again(child, how):

@@ -60,7 +60,7 @@ class Command(BaseCommand):
         try:
             self._start(children, options)
             self._welcome(options["port"], passwords)
-            alive = children.watch(stop)
+            alive = children.watch(stop, conf.data_dir())
         except CannotStart as error:
             self.stderr.write(str(error))
         finally:
