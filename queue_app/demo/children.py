@@ -86,7 +86,9 @@ class Children:
         while not stop.wait(0.3):
             was_full, full = full, shutil.disk_usage(folder).free < ROOM_BYTES
             if full and not was_full:
-                self._say(f"The disk of {folder} is full: orders wait and nothing is lost. Make room; no restart needed.")
+                self._say(
+                    f"The disk of {folder} is full: orders wait and nothing is lost. Make room; no restart needed."
+                )
             for child in self._children:
                 how = child.ended()
                 if how is not None and not self._again(child, how):
