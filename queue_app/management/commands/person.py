@@ -31,6 +31,8 @@ class Command(BaseCommand):
         password = one_time_password() if options["new_password"] or not known else None
         sight = True if options["see_payloads"] else False if options["hide_payloads"] else None
         try:
+            if not options["name"]:
+                raise ValueError("The name is missing.")
             User._meta.get_field("username").run_validators(options["name"])
             new = set_person(
                 options["name"],
