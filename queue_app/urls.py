@@ -2,10 +2,11 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from queue_app.views import account, health, orders, overview, quarantine
-from queue_app.views.converters import JobId, Small
+from queue_app.views import account, groups, health, investigations, orders, overview, quarantine
+from queue_app.views.converters import JobId, QueueName, Small
 
 register_converter(JobId, "job")
+register_converter(QueueName, "queue")
 register_converter(Small, "small")
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -20,5 +21,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("live/", overview.overview_live, name="overview_live"),
     path("quarantine/", quarantine.quarantine_list, name="quarantine_list"),
+    path("causes/", groups.group_list, name="group_list"),
+    path("causes/<queue:queue>/<slug:reason>/<slug:code>/", groups.group, name="group"),
+    path("investigations/", investigations.investigation_list, name="investigation_list"),
+    path("investigations/new/", investigations.investigation_new, name="investigation_new"),
+    path("investigations/presence/", investigations.investigation_presence, name="investigation_presence"),
     path("orders/<job:job_id>/", orders.job, name="job"),
 ]

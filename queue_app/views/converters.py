@@ -15,6 +15,12 @@ class JobId:
         return value
 
 
+class QueueName(JobId):
+    """The name of a queue."""
+
+    regex = r"[a-z0-9][a-z0-9_-]{0,31}"
+
+
 class Small:
     """A positive whole number of at most 18 ASCII digits, so that every database takes it."""
 
