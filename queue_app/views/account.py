@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils import translation
+from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -29,6 +30,7 @@ def home() -> str:
     return address("overview") or address("preferences")
 
 
+@method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
     """GET the form, POST name and password. Django changes the session's id; axes counts the failures."""
 
@@ -36,6 +38,12 @@ class SignIn(LoginView):
     template_name = "account/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Refuse a senseless method first: Django would send signed-in people on, whatever the method."""
+        if (request.method or "").lower() not in self.http_method_names:
+            return self.http_method_not_allowed(request)
+        return super().dispatch(request, *args, **kwargs)
 
     def get_default_redirect_url(self) -> str:
         """The overview."""

@@ -9,6 +9,7 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.middleware.gzip import GZipMiddleware
+from django.shortcuts import resolve_url
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -62,7 +63,7 @@ class SignInGate(LoginRequiredMiddleware):
         """401 with HX-Redirect to the sign-in page for htmx; for others the redirect."""
         if request.headers.get("HX-Request") != "true":
             return super().handle_no_permission(request, view_func)
-        goal = f"{self.get_login_url(view_func)}?{_back_to_page(request)}".rstrip("?")
+        goal = f"{resolve_url(self.get_login_url(view_func))}?{_back_to_page(request)}".rstrip("?")
         return HttpResponse(status=401, headers={"HX-Redirect": goal})
 
 
