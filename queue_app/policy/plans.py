@@ -13,6 +13,7 @@ STATES = (*OPEN, *CLOSED)
 
 REDRIVER = "redriver"  # the moves that no person makes: they follow from time, results and progress
 EXPIRY_MS = 86_400_000  # undecided, or approved and not begun, for so long: it runs out
+TRIES = 3  # an item that fails in itself so often is skipped
 
 # why a batch is paused or halted
 BY_PERSON = "person"

@@ -13,9 +13,10 @@ from queue_app.policy.errors import Held, NotAllowed, NotDead, UnknownJob, gette
 from queue_app.policy.notes import check_note
 from queue_app.policy.orders import MAX_ATTEMPTS, MAX_INSTANT_MS, check_id
 from queue_app.services.people import Actor, actor_of, require
-from queue_app.store import chain, database, holds, jobs, queues
+from queue_app.store import chain, database, holds, jobs, queues, restarts
 from queue_app.store.chain import RedriveRow
 from queue_app.store.jobs import JobRow
+from queue_app.store.restarts import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,15 @@ class NewBudget:
 
     max_attempts: int
     deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Who asked (None: a program) and who approved, by id; `solo`: the same person, under the setting."""
+
+    requested_by: int | None
+    approved_by: int
+    solo: bool
 
 
 def redrive(
@@ -99,6 +109,42 @@ def restart(
         job.id, job.token, max_attempts=budget.max_attempts, deadline=budget.deadline, batch=batch, now_ms=now
     ):
         return None
+    return _row(job, note, budget, Names(requested_by, approved_by, solo), batch, now)
+
+
+def restart_batch(
+    found: Sequence[Candidate],
+    note: str,
+    names: Names,
+    *,
+    batch: int,
+    max_attempts: int | None,
+    deadline: int,
+    now: int,
+) -> list[RedriveRow] | None:
+    """Dead -> pending for all of these jobs, which `store.restarts.candidates` holds; the rows to chain.
+
+    None when one of them did not move: the caller rolls back and goes one by one.
+    """
+    moved = restarts.restart_all(found, max_attempts=max_attempts, deadline=deadline, batch=batch, now_ms=now)
+    if moved != len(found):
+        return None
+    return [
+        _row(
+            job,
+            note,
+            NewBudget(job.max_attempts if max_attempts is None else max_attempts, deadline),
+            names,
+            batch,
+            now,
+        )
+        for job in found
+    ]
+
+
+def _row(
+    job: JobRow | Candidate, note: str, budget: NewBudget, names: Names, batch: int | None, now: int
+) -> RedriveRow:
     return RedriveRow(
         job_id=job.id,
         token=job.token,
@@ -112,10 +158,10 @@ def restart(
         old_deadline=job.deadline,
         new_max_attempts=budget.max_attempts,
         new_deadline=budget.deadline,
-        requested_by=requested_by,
-        approved_by=approved_by,
+        requested_by=names.requested_by,
+        approved_by=names.approved_by,
         batch=batch,
-        solo=solo,
+        solo=names.solo,
     )
 
 

@@ -19,3 +19,22 @@ def holders(job_ids: Sequence[str], *, except_plan: int | None = None) -> dict[s
             [*job_ids, *OPEN],
         )
         return {job_id: plan for job_id, plan in cursor.fetchall() if plan != except_plan}
+
+
+def take(plan_id: int, job_ids: Sequence[str]) -> set[str]:
+    """Hold these jobs for a plan, those that no open plan holds; the ids that it got.
+
+    In id order, so that two plans that are made at once on PostgreSQL cannot wait for each other.
+    """
+    if not job_ids:
+        return set()
+    rows = ", ".join(["(%s, %s)"] * len(job_ids))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO holds AS h (job_id, plan_id) VALUES {rows} "
+            "ON CONFLICT (job_id) DO UPDATE SET plan_id = excluded.plan_id WHERE NOT EXISTS "
+            f"(SELECT 1 FROM plans AS p WHERE p.id = h.plan_id AND p.state IN ({placeholders(len(OPEN))})) "
+            "RETURNING job_id",
+            [value for job_id in sorted(job_ids) for value in (job_id, plan_id)] + list(OPEN),
+        )
+        return {row[0] for row in cursor.fetchall()}

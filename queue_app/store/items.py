@@ -1,0 +1,243 @@
+"""The frozen items of plans: added while the plan is made, then each leaves `waiting` once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from queue_app.store.database import placeholders
+
+Group = tuple[str, str]
+"""(reason, code)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """A job as it is frozen; `again`: it was redriven before."""
+
+    pos: int
+    job_id: str
+    token: int
+    reason: str
+    code: str
+    dead_since_ms: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A waiting item whose turn it is; `held_by` is the plan in the job's hold, None when there is none."""
+
+    pos: int
+    job_id: str
+    token: int
+    reason: str
+    code: str
+    tries: int
+    held_by: int | None
+
+    @property
+    def group(self) -> Group:
+        """Reason and code that it was dead for."""
+        return self.reason, self.code
+
+
+# --- while the plan is made -----------------------------------------------------------------------------------------
+
+
+def add(plan_id: int, new: Sequence[NewItem]) -> None:
+    """Freeze these jobs and count them by cause."""
+    if not new:
+        return
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO plan_items (plan_id, pos, job_id, token, reason, code, dead_since_ms, state, why, canary, tries) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, 'waiting', '', 0, 0)",
+            [(plan_id, item.pos, item.job_id, item.token, item.reason, item.code, item.dead_since_ms) for item in new],
+        )
+        counted: dict[Group, list[int]] = {}
+        for item in new:
+            group = counted.setdefault((item.reason, item.code), [0, 0, item.dead_since_ms, item.dead_since_ms])
+            group[0] += 1
+            group[1] += item.again
+            group[2] = min(group[2], item.dead_since_ms)
+            group[3] = max(group[3], item.dead_since_ms)
+        cursor.executemany(
+            "INSERT INTO plan_groups AS g (plan_id, reason, code, planned, again, redriven, skipped, oldest_ms, newest_ms) "
+            "VALUES (%s, %s, %s, %s, %s, 0, 0, %s, %s) ON CONFLICT (plan_id, reason, code) DO UPDATE SET "
+            "planned = g.planned + excluded.planned, again = g.again + excluded.again, "
+            "newest_ms = CASE WHEN excluded.newest_ms > g.newest_ms THEN excluded.newest_ms ELSE g.newest_ms END, "
+            "oldest_ms = CASE WHEN excluded.oldest_ms < g.oldest_ms THEN excluded.oldest_ms ELSE g.oldest_ms END",
+            [(plan_id, *group, *numbers) for group, numbers in sorted(counted.items())],
+        )
+
+
+def still_dead(tokens: Mapping[str, int]) -> set[str]:
+    """Of these jobs (id -> token) those that are dead with that token now."""
+    if not tokens:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT id, token FROM jobs WHERE id IN ({placeholders(len(tokens))}) AND state = 'dead'", list(tokens)
+        )
+        return {job_id for job_id, token in cursor.fetchall() if tokens[job_id] == token}
+
+
+# --- whose turn it is -----------------------------------------------------------------------------------------------
+
+_TURN = (
+    "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.tries, h.plan_id FROM plan_items AS i "
+    "LEFT JOIN holds AS h ON h.job_id = i.job_id WHERE i.plan_id = %s AND i.state = 'waiting' "
+)
+
+
+def fresh(plan_id: int, from_pos: int, limit: int) -> list[Item]:
+    """The next items from a position on, oldest first, that had no turn yet."""
+    return _items("AND i.pos >= %s AND i.tries = 0 ORDER BY i.pos LIMIT %s", [plan_id, from_pos, limit])
+
+
+def again(plan_id: int, now_ms: int, limit: int) -> list[Item]:
+    """Items whose turn failed before and whose wait is over."""
+    return _items("AND i.tries > 0 AND i.at_ms <= %s ORDER BY i.at_ms LIMIT %s", [plan_id, now_ms, limit])
+
+
+def of_trial(plan_id: int, round_: int, now_ms: int, limit: int) -> list[Item]:
+    """Items drawn for the trial of this round that may be tried now."""
+    return _items(
+        "AND i.canary = %s AND i.canary > 0 AND (i.at_ms IS NULL OR i.at_ms <= %s) ORDER BY i.pos LIMIT %s",
+        [plan_id, round_, now_ms, limit],
+    )
+
+
+def next_again_ms(plan_id: int) -> int | None:
+    """When the next item that failed before may be tried again, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(at_ms) FROM plan_items WHERE plan_id = %s AND state = 'waiting' AND tries > 0", [plan_id]
+        )
+        (at_ms,) = cursor.fetchone()
+    return at_ms
+
+
+def _items(rest: str, values: list[int]) -> list[Item]:
+    with connection.cursor() as cursor:
+        cursor.execute(_TURN + rest, values)
+        return [Item(*row) for row in cursor.fetchall()]
+
+
+# --- the trial ------------------------------------------------------------------------------------------------------
+
+
+def draw(plan_id: int, round_: int, wanted: Mapping[Group, int], from_pos: int) -> int:
+    """Mark the oldest waiting items of each group for the trial of this round; how many were found."""
+    drawn: list[int] = []
+    with connection.cursor() as cursor:
+        for (reason, code), n in sorted(wanted.items()):
+            cursor.execute(
+                "SELECT pos FROM plan_items WHERE plan_id = %s AND reason = %s AND code = %s AND pos >= %s "
+                "AND state = 'waiting' AND tries = 0 AND canary < %s ORDER BY pos LIMIT %s",
+                [plan_id, reason, code, from_pos, round_, n],
+            )
+            drawn += [row[0] for row in cursor.fetchall()]
+        if drawn:
+            cursor.execute(
+                "UPDATE plan_items SET canary = %s "
+                f"WHERE plan_id = %s AND pos IN ({placeholders(len(drawn))}) AND state = 'waiting'",
+                [round_, plan_id, *drawn],
+            )
+    return len(drawn)
+
+
+def trial_numbers(plan_id: int, round_: int) -> tuple[int, int, int, int]:
+    """(sent, left, done, died) of the trial of this round, by the first end after each redrive."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(sum(CASE WHEN i.state = 'redriven' THEN 1 ELSE 0 END), 0), "
+            "coalesce(sum(CASE WHEN i.state = 'waiting' THEN 1 ELSE 0 END), 0), "
+            "coalesce(sum(CASE WHEN o.outcome = 'done' THEN 1 ELSE 0 END), 0), "
+            "coalesce(sum(CASE WHEN o.outcome <> 'done' THEN 1 ELSE 0 END), 0) "
+            "FROM plan_items AS i LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token "
+            "AND o.batch = i.plan_id AND i.state = 'redriven' "
+            "WHERE i.plan_id = %s AND i.canary = %s AND i.canary > 0",
+            [plan_id, round_],
+        )
+        sent, left, done, died = cursor.fetchone()
+    return int(sent), int(left), int(done), int(died)
+
+
+def deaths_among_last(plan_id: int, after_outcome: int, since_ms: int, window: int) -> int:
+    """Deaths among the last `window` outcomes of orders that were redriven since the round began."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(sum(CASE WHEN last.outcome <> 'done' THEN 1 ELSE 0 END), 0) FROM ("
+            "SELECT o.outcome FROM redrive_outcomes AS o JOIN redrives AS r ON r.job_id = o.job_id AND r.token = o.token "
+            "WHERE o.batch = %s AND o.id > %s AND r.at_ms >= %s ORDER BY o.id DESC LIMIT %s) AS last",
+            [plan_id, after_outcome, since_ms, window],
+        )
+        return int(cursor.fetchone()[0])
+
+
+# --- after a turn ---------------------------------------------------------------------------------------------------
+
+
+def set_redriven(plan_id: int, positions: Sequence[int], now_ms: int) -> int:
+    """Waiting -> redriven; how many moved."""
+    return _leave(plan_id, positions, "state = 'redriven', at_ms = %s", [now_ms])
+
+
+def set_skipped(plan_id: int, positions: Sequence[int], why: str, now_ms: int) -> int:
+    """Waiting -> skipped because; how many moved."""
+    return _leave(plan_id, positions, "state = 'skipped', why = %s, at_ms = %s", [why, now_ms])
+
+
+def set_failed(plan_id: int, pos: int, again_at_ms: int) -> int:
+    """One more turn failed in the item itself; it waits until the instant."""
+    return _leave(plan_id, [pos], "tries = tries + 1, at_ms = %s", [again_at_ms])
+
+
+def _leave(plan_id: int, positions: Sequence[int], change: str, values: list[int | str]) -> int:
+    if not positions:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE plan_items SET {change} WHERE plan_id = %s AND pos IN ({placeholders(len(positions))}) "
+            "AND state = 'waiting'",
+            [*values, plan_id, *positions],
+        )
+        return cursor.rowcount
+
+
+def count_turns(plan_id: int, redriven: Mapping[Group, int], skipped: Mapping[Group, int]) -> None:
+    """Add to the causes' numbers what was redriven and skipped."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "UPDATE plan_groups SET redriven = redriven + %s, skipped = skipped + %s "
+            "WHERE plan_id = %s AND reason = %s AND code = %s",
+            [
+                (redriven.get(group, 0), skipped.get(group, 0), plan_id, *group)
+                for group in sorted({*redriven, *skipped})
+            ],
+        )
+
+
+# --- the seal of the outcomes ---------------------------------------------------------------------------------------
+
+
+def outcomes(plan_id: int, after_pos: int, limit: int) -> list[tuple[int, str, int, str]]:
+    """(position, job, token, outcome) in order: done, dead_same, dead_other, waiting, left, or skipped:why."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT i.pos, i.job_id, i.token, CASE WHEN i.state = 'skipped' THEN 'skipped:' || i.why "
+            "WHEN i.state = 'waiting' THEN 'left' ELSE coalesce(o.outcome, 'waiting') END FROM plan_items AS i "
+            "LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token AND o.batch = i.plan_id "
+            "WHERE i.plan_id = %s AND i.pos > %s ORDER BY i.pos LIMIT %s",
+            [plan_id, after_pos, limit],
+        )
+        return cursor.fetchall()
+
+
+def outcomes_awaited(plan_id: int) -> int:
+    """How many redriven orders of the batch have no end yet, from the counters."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT coalesce(sum(n), 0) FROM results WHERE batch = %s AND outcome = 'waiting'", [plan_id])
+        return int(cursor.fetchone()[0])
