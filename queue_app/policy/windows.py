@@ -14,8 +14,10 @@ MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 MINUTES_KEPT_MS = 8 * DAY_MS
-"""How long the counters of single minutes are relied on; older times are counted by whole hours. Housekeeping may
-remove rows of minutes that are older, never rows of hours."""
+"""How long housekeeping keeps the counters of single minutes; those of hours stay for ever."""
+MINUTES_USED_MS = 7 * DAY_MS + 12 * HOUR_MS
+"""How far back minutes are relied on; older times are counted by whole hours. Less than they are kept, so that a page
+which is older than the last housekeeping never misses any."""
 
 WINDOWS: dict[str, int | None] = {
     "1h": HOUR_MS,
@@ -69,15 +71,13 @@ def pieces(from_ms: int, to_ms: int, as_of_ms: int) -> Pieces:
     """
     if from_ms >= to_ms:
         return Pieces((), (), ())
-    young = from_ms >= as_of_ms - MINUTES_KEPT_MS
-    first = ceiling(from_ms, MINUTE_MS if young else HOUR_MS)
-    last = floor(to_ms, MINUTE_MS if to_ms >= as_of_ms - MINUTES_KEPT_MS else HOUR_MS)
+    border = ceiling(as_of_ms - MINUTES_USED_MS, HOUR_MS)  # a whole hour: what is cut beyond it is cut by minutes
+    first = ceiling(from_ms, MINUTE_MS if from_ms >= border else HOUR_MS)
+    last = floor(to_ms, MINUTE_MS if to_ms >= border else HOUR_MS)
     if first >= last:
         return Pieces((), (), ((from_ms, to_ms),))
     hour_first, hour_last = ceiling(first, HOUR_MS), floor(last, HOUR_MS)
     if hour_first >= hour_last:
-        if not young:  # an old beginning was put on a whole hour, and minutes from there on might be gone
-            return Pieces((), (), ((from_ms, to_ms),))
         return Pieces((), ((first, last),), _real((from_ms, first), (last, to_ms)))
     return Pieces(
         ((hour_first, hour_last),),

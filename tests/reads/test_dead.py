@@ -97,6 +97,18 @@ def test_a_filter_that_only_rows_can_answer_is_searched_in_bounded_stretches(
     assert not dead.count(Filter(redriven=True), mixed.now).exact
 
 
+def test_side_by_side_no_group_is_searched_further_than_the_densest(
+    mixed: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Filter(queue="snacks", redriven=True)  # three groups: 12, 3 and 1 orders
+    monkeypatch.setattr(ways, "SCAN", 6)
+    oldest = dead.stretch(wanted, mixed.now, None, 50)
+    assert oldest.searched_to == dead.chunk(Filter("snacks", "permanent", "http_422"), mixed.now, None, 3)[2].position
+    newest = dead.stretch(wanted, mixed.now, None, 50, newest_first=True)
+    assert newest.searched_to == dead.chunk(Filter("snacks", "permanent", ""), mixed.now, None, 3)[0].position
+    assert [row.id for row in newest.rows] == ["s1"]
+
+
 def test_above_the_cap_a_count_by_rows_says_that_it_is_not_exact(mixed: Clock) -> None:
     assert dead.count(Filter(attempts_min=1), mixed.now, cap=5) == Count(5, exact=False)
     assert dead.count(Filter(queue="snacks"), mixed.now, cap=5).exact

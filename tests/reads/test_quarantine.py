@@ -104,15 +104,19 @@ def test_orders_that_die_or_leave_meanwhile_disturb_nothing(crowd: Clock, team_l
     assert later.newer.n == len(dead.chunk(Filter(died_from_ms=pages[0].as_of_ms), crowd.now + 1, None, 999)) > 0
 
 
-def test_where_the_cursors_row_and_all_after_it_left_the_way_back_still_holds_the_rest(
-    crowd: Clock, team_lead: User
+@pytest.mark.parametrize("sort", ["oldest", "newest"])
+@pytest.mark.parametrize("cursors_row", ["left", "stays"])
+def test_where_all_after_the_cursor_left_the_way_back_still_holds_the_rest(
+    crowd: Clock, team_lead: User, sort: str, cursors_row: str
 ) -> None:
-    first = start(crowd, size=200)
-    for n in range(199, 250):
-        redrive(f"c{n}", team_lead)
+    first = start(crowd, sort=sort, size=200)
+    stay = ids(first)[: 199 if cursors_row == "left" else 200]
+    for n in range(250):
+        if f"c{n}" not in stay:
+            redrive(f"c{n}", team_lead)
     empty = follow(crowd, first.next, size=200)
     assert (ids(empty), empty.next) == ([], None)
-    assert ids(follow(crowd, empty.previous, size=200)) == [f"c{n}" for n in range(199)]
+    assert ids(follow(crowd, empty.previous, size=200)) == stay
 
 
 def test_neighbours_stand_though_the_order_itself_left(crowd: Clock, team_lead: User) -> None:

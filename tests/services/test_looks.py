@@ -111,6 +111,27 @@ def test_a_look_survives_redrives_and_a_new_death_is_not_covered(
     assert ids(replace(LOOKED, code="http_422", queue="snacks"), causes) == ["r2"]
 
 
+def test_a_look_at_the_group_while_an_order_was_out_of_it_is_not_in_its_life(
+    causes: Clock, operator: User, team_lead: User
+) -> None:
+    redrive("r1", team_lead)
+    causes.advance(1_000)
+    record(operator, "group", "OUT-1", "looking", group=REFUSED)
+    causes.advance(1_000)
+    (lease,) = queue.claim("worker-1")
+    queue.finish("r1", lease.token, "permanent", code="http_422")
+    causes.advance(1_000)
+    redrive("r1", team_lead)
+    (lease,) = queue.claim("worker-1")
+    queue.finish("r1", lease.token, "permanent", code="http_410")
+    causes.advance(1_000)
+    record(operator, "group", "OUT-2", "looking", group=REFUSED)
+    record(operator, "group", "IN-1", "looking", group=GONE)
+    found = life("r1", causes.now)
+    assert found is not None
+    assert [step.note for step in found.steps if step.kind == "investigated"] == ["IN-1"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
