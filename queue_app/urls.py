@@ -2,7 +2,17 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from queue_app.views import account, groups, health, investigations, orders, overview, quarantine
+from queue_app.views import (
+    account,
+    exports,
+    groups,
+    health,
+    investigations,
+    orders,
+    overview,
+    quarantine,
+    saved_filters,
+)
 from queue_app.views.converters import JobId, QueueName, Small
 
 register_converter(JobId, "job")
@@ -21,10 +31,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("live/", overview.overview_live, name="overview_live"),
     path("quarantine/", quarantine.quarantine_list, name="quarantine_list"),
+    path("quarantine/export/", exports.quarantine_export, name="quarantine_export"),
+    path("quarantine/filters/", saved_filters.saved_filter_new, name="saved_filter_new"),
+    path("quarantine/filters/<small:filter_id>/delete/", saved_filters.saved_filter_delete, name="saved_filter_delete"),
     path("causes/", groups.group_list, name="group_list"),
     path("causes/<queue:queue>/<slug:reason>/<slug:code>/", groups.group, name="group"),
     path("investigations/", investigations.investigation_list, name="investigation_list"),
     path("investigations/new/", investigations.investigation_new, name="investigation_new"),
     path("investigations/presence/", investigations.investigation_presence, name="investigation_presence"),
     path("orders/<job:job_id>/", orders.job, name="job"),
+    path("orders/<job:job_id>/contents/", orders.job_payload, name="job_payload"),
 ]

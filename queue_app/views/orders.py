@@ -1,28 +1,75 @@
 """One order: its whole life, what comes next by itself, and what a person can do."""
 
+from typing import Any
+from urllib.parse import urlencode
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
+from queue_app.policy.bodies import parsed
+from queue_app.policy.canonical import canonical_json
+from queue_app.policy.cursors import CursorError, decode
+from queue_app.policy.filters import Filter, FilterError, parse
 from queue_app.reads.life import life
-from queue_app.services.people import actor_of, require
-from queue_app.store import database
+from queue_app.reads.quarantine import Neighbours, neighbours
+from queue_app.services import payloads
+from queue_app.services.people import Actor, actor_of, may_see_payload, require
+from queue_app.store import database, queues
+from queue_app.views import filters
 from queue_app.views.words import STEP_MARKS, step_sentence
 
 
 @require_safe
 def job(request: HttpRequest, job_id: str) -> HttpResponse:
     """The page of one order."""
-    require(actor_of(request.user), "read")
+    actor = actor_of(request.user)
+    require(actor, "read")
+    return render(request, "orders/detail.html", _context(request, actor, job_id))
+
+
+@require_POST
+def job_payload(request: HttpRequest, job_id: str) -> HttpResponse:
+    """The page with what the order contains; the look is recorded before anything is shown."""
+    actor = actor_of(request.user)
+    require(actor, "read")
+    context = _context(request, actor, job_id)
+    contents = parsed(payloads.look(request.user, job_id))  # type: ignore[arg-type]
+    context["contents"] = [(key, _shown(value)) for key, value in contents.items()]
+    context["contents_shown"] = True
+    return render(request, "orders/detail.html", context)
+
+
+def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any]:
     as_of_ms = database.now_ms()
     found = life(job_id, as_of_ms)
     if found is None:
         raise Http404(_("No order has this id."))
-    context = {
+    return {
         "job": found,
         "steps": [(step, *STEP_MARKS[step.kind], step_sentence(step)) for step in found.steps],
+        "may_investigate": actor.may("investigate"),
+        "may_plan": actor.may("plan"),
+        "may_see_payload": may_see_payload(request.user),  # type: ignore[arg-type]
         "as_of_ms": as_of_ms,
         "section": "quarantine",
+        **_place(request),
     }
-    return render(request, "orders/detail.html", context)
+
+
+def _place(request: HttpRequest) -> dict[str, Any]:
+    """Neighbours within the list that the person came from; none when the address does not say."""
+    if "cursor" not in request.GET:
+        return {}
+    named = {name: request.GET.getlist(name) for name in filters.LABELS if name in request.GET}
+    try:
+        wanted: Filter = parse(named, queues=list(queues.policies()), zone=filters.zone_of())
+        beside: Neighbours = neighbours(wanted, decode(request.GET["cursor"], wanted.digest()))
+    except (FilterError, CursorError):
+        return {}
+    return {"beside": beside, "filter_query": urlencode(wanted.query())}
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else canonical_json(value)

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 
 from queue_app.policy.cursors import CursorError, page_request
 from queue_app.policy.filters import FilterError
-from queue_app.policy.rights import may
 from queue_app.reads import quarantine
+from queue_app.reads.saved_filters import named_filters
 from queue_app.services.people import actor_of, require
 from queue_app.store import database, queues
 from queue_app.views import filters
@@ -26,9 +26,9 @@ def quarantine_list(request: HttpRequest) -> HttpResponse:
         "typed": filters.typed(request),
         "labels": filters.LABELS,
         "queues": list(queues.policies()),
-        "may_plan": may(actor.roles, "plan"),
-        "may_investigate": may(actor.roles, "investigate"),
-        "may_export": may(actor.roles, "export"),
+        "may_plan": actor.may("plan"),
+        "may_investigate": actor.may("investigate"),
+        "may_export": actor.may("export"),
         "section": "quarantine",
         "as_of_ms": database.now_ms(),
     }
@@ -52,6 +52,10 @@ def quarantine_list(request: HttpRequest) -> HttpResponse:
             "filter_query": query,
             "paged_query": urlencode([*wanted.query(), ("sort", page.sort), ("size", str(page.size))]),
             "filter_pairs": wanted.query(),
+            "named_filters": [
+                (named, urlencode(named.filter.query()) if named.filter else "") for named in named_filters(actor.id)
+            ],
+            "may_save_for_all": actor.may("save_filter"),
             "rare_open": any(pair[0] in filters.RARE for pair in wanted.query()),
         },
     )
