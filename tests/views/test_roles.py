@@ -1,0 +1,153 @@
+"""Every address, every role, every method. A new address without a row here fails."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from queue_app.services import queue
+from tests.conftest import START_MS
+
+pytestmark = pytest.mark.django_db
+
+READ, CHANGE, OPEN, OWN = "read", "change", "open", "own"
+# url name -> (kind, arguments). read: GET for every role, nobody else; change: POST only; open: for strangers too;
+# own: GET and POST for whoever is signed in
+ADDRESSES: dict[str, tuple[str, tuple]] = {
+    "livez": (OPEN, ()),
+    "readyz": (OPEN, ()),
+    "sign_in": (OPEN, ()),
+    "sign_out": (CHANGE, ()),
+    "password_change": (OWN, ()),
+    "preferences": (OWN, ()),
+    "language": (CHANGE, ()),
+    "theme": (CHANGE, ()),
+    "overview": (READ, ()),
+    "overview_live": (READ, ()),
+    "quarantine_list": (READ, ()),
+    "quarantine_export": (CHANGE, ()),
+    "saved_filter_new": (CHANGE, ()),
+    "saved_filter_delete": (CHANGE, (1,)),
+    "group_list": (READ, ()),
+    "group": (READ, ("snacks", "permanent", "http_422")),
+    "investigation_list": (READ, ()),
+    "investigation_new": (READ, ()),
+    "investigation_presence": (CHANGE, ()),
+    "job": (READ, ("a-1",)),
+    "job_payload": (CHANGE, ("a-1",)),
+}
+# the pages of redrives and of the audit have tables of their own
+ELSEWHERE = ("redrive", "audit")
+
+
+@pytest.fixture
+def dead_order(clock: object) -> None:
+    """One order in quarantine."""
+    queue.enqueue("a-1", 7, now_ms=START_MS)
+    (lease,) = queue.claim("w", now_ms=START_MS)
+    queue.finish(lease.id, lease.token, "permanent", code="http_422", now_ms=START_MS)
+
+
+def names(patterns: list[URLPattern | URLResolver]) -> set[str]:
+    """All names of the urlconf."""
+    found: set[str] = set()
+    for pattern in patterns:
+        found |= names(pattern.url_patterns) if isinstance(pattern, URLResolver) else {str(pattern.name)}
+    return found
+
+
+def ours() -> set[str]:
+    """The names that this table is about."""
+    return {name for name in names(get_resolver().url_patterns) if not name.startswith(ELSEWHERE)}
+
+
+def test_every_address_has_a_row_and_every_row_an_address() -> None:
+    assert ours() == set(ADDRESSES)
+
+
+def signed_in(user: User) -> Client:
+    """A browser of this person."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] != OPEN))
+def test_a_stranger_is_sent_to_the_sign_in_and_reads_nothing(name: str, dead_order: None) -> None:
+    address = reverse(name, args=ADDRESSES[name][1])
+    for method in ("get", "post"):
+        answer = getattr(Client(), method)(address)
+        if name == "language" and method == "post":
+            continue  # strangers choose their language too
+        assert answer.status_code in (302, 405), (method, answer.status_code)
+        if answer.status_code == 302:
+            assert answer["Location"].startswith(reverse("sign_in"))
+
+
+@pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] == READ))
+@pytest.mark.parametrize("role", ["operator", "team_lead", "auditor"])
+def test_every_role_reads_and_reading_changes_nothing(
+    name: str, role: str, dead_order: None, request: pytest.FixtureRequest
+) -> None:
+    client = signed_in(request.getfixturevalue(role))
+    address = reverse(name, args=ADDRESSES[name][1])
+    with CaptureQueriesContext(connection) as asked:
+        answer = client.get(address)
+    assert answer.status_code == 200
+    writes = [query["sql"] for query in asked if query["sql"].split(" ", 1)[0] in ("INSERT", "UPDATE", "DELETE")]
+    assert not writes
+    assert client.head(address).status_code == 200
+
+
+@pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] in (READ, CHANGE)))
+def test_methods_that_an_address_does_not_know_are_refused(name: str, team_lead: User, dead_order: None) -> None:
+    kind, arguments = ADDRESSES[name]
+    address = reverse(name, args=arguments)
+    client = signed_in(team_lead)
+    refused = ["put", "delete", "patch", "options", "trace"]
+    if kind == CHANGE:
+        refused += ["get", "head"]
+    elif name != "investigation_new":
+        refused += ["post"]
+    for method in refused:
+        assert getattr(client, method)(address).status_code == 405, method
+    overridden = client.get(address, headers={"X-HTTP-Method-Override": "DELETE"})
+    assert overridden.status_code in (200, 404, 405)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] == READ))
+def test_somebody_without_a_role_is_told_so(name: str, dead_order: None) -> None:
+    nobody = User.objects.create_user("nobody", password=None)
+    answer = signed_in(nobody).get(reverse(name, args=ADDRESSES[name][1]))
+    assert answer.status_code == 403
+    assert "may do this" in answer.text
+
+
+@pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] == CHANGE))
+def test_a_form_without_its_token_is_refused(name: str, team_lead: User, dead_order: None) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(team_lead)
+    assert client.post(reverse(name, args=ADDRESSES[name][1])).status_code == 403
+
+
+def test_a_superuser_without_a_group_may_nothing(dead_order: None) -> None:
+    root = User.objects.create_superuser("root", password=None)
+    assert signed_in(root).get(reverse("overview")).status_code == 403
+
+
+def test_an_auditor_changes_nothing(auditor: User, dead_order: None) -> None:
+    client = signed_in(auditor)
+    form = {"queue": "snacks", "reason": "permanent", "code": "http_422", "note": "INC-1", "finding": "looking"}
+    assert client.post(reverse("investigation_new"), {**form, "as_of": START_MS}).status_code == 403
+    assert client.post(reverse("job_payload", args=["a-1"])).status_code == 403
+    kept = client.post(reverse("saved_filter_new"), {"name": "mine", "for_all": "yes"})
+    assert kept.status_code == 403
+
+
+def test_a_deactivated_person_is_out_at_the_next_request(operator: User, dead_order: None) -> None:
+    client = signed_in(operator)
+    assert client.get(reverse("overview")).status_code == 200
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+    assert client.get(reverse("overview")).status_code == 302
