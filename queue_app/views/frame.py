@@ -59,7 +59,7 @@ class NoStoreMiddleware:
 class SignInGate(LoginRequiredMiddleware):
     """Pages need a signed-in person. A fragment asked for by htmx is sent away whole, not filled with a sign-in page."""
 
-    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseBase:
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseBase:  # type: ignore[override]
         """401 with HX-Redirect to the sign-in page for htmx; for others the redirect."""
         if request.headers.get("HX-Request") != "true":
             return super().handle_no_permission(request, view_func)
