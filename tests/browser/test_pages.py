@@ -1,0 +1,64 @@
+"""Every page in both themes and from 320 CSS px on keeps nobody out (axe, WCAG 2.2 AA)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from playwright.sync_api import Page
+
+from queue_app.services import looks
+from tests.browser.night import bad_night
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAGES = [
+    ("overview", ()),
+    ("quarantine_list", ()),
+    ("group_list", ()),
+    ("group", ("snacks", "exhausted", "http_503")),
+    ("investigation_list", ()),
+    ("investigation_new", ()),
+    ("job", ("n-7",)),
+    ("preferences", ()),
+    ("password_change", ()),
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_keeps_nobody_out(
+    page: Page,
+    live_server: Any,
+    operator: User,
+    sign_in: Callable[[User], None],
+    barriers: Callable[[Page], list[str]],
+    scheme: Any,
+) -> None:
+    bad_night()
+    looks.record(operator, "group", "INC-1", "looking", group=("snacks", "permanent", "http_422"), comment="見た")
+    sign_in(operator)
+    page.emulate_media(color_scheme=scheme)
+    found = {}
+    for name, arguments in PAGES:
+        page.goto(live_server.url + reverse(name, args=arguments))
+        found[name] = barriers(page)
+        page.set_viewport_size({"width": 320, "height": 700})
+        if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            found[name].append("wider than 320 px")
+        page.set_viewport_size({"width": 1280, "height": 900})
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+@pytest.mark.parametrize("language", ["ja", "zh-hans"])
+def test_pages_speak_the_language_and_fit(
+    page: Page, live_server: Any, operator: User, sign_in: Callable[[User], None], language: str
+) -> None:
+    bad_night()
+    sign_in(operator)
+    page.context.add_cookies([{"name": "django_language", "value": language, "url": live_server.url}])
+    for name, arguments in PAGES:
+        page.goto(live_server.url + reverse(name, args=arguments))
+        assert page.evaluate("document.documentElement.lang.toLowerCase()") == language, name
+        page.set_viewport_size({"width": 320, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        page.set_viewport_size({"width": 1280, "height": 900})
