@@ -35,6 +35,12 @@ def eventually(true: Callable[[], object], what: str, limit_s: float = 60) -> No
         pause.wait(0.1)
 
 
+def environ(data: Path) -> dict[str, str]:
+    """The environment of a newcomer: data of its own, and the default database whatever the tests run on."""
+    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return {**kept, "SNACKOPS_DATA": str(data), "DJANGO_SETTINGS_MODULE": "snackops.settings"}
+
+
 class Demo:
     """`manage.py demo` as a process; `lines` is what it printed so far."""
 
@@ -53,7 +59,7 @@ class Demo:
                 *options,
             ],
             cwd=BASE_DIR,
-            env={**os.environ, "SNACKOPS_DATA": str(data), "DJANGO_SETTINGS_MODULE": "snackops.settings"},
+            env=environ(data),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -104,11 +110,10 @@ class Demo:
 
     def manage(self, *arguments: str, stdin: str = "") -> str:
         """Run a command on the same data."""
-        environ = {**os.environ, "SNACKOPS_DATA": str(self.data), "DJANGO_SETTINGS_MODULE": "snackops.settings"}
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=BASE_DIR,
-            env=environ,
+            env=environ(self.data),
             input=stdin,
             capture_output=True,
             text=True,
