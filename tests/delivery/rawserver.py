@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)

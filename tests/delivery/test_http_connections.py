@@ -105,7 +105,7 @@ def test_a_silent_receiver_ends_at_the_read_limit(adapter, script):
 @pytest.mark.parametrize("script", SILENT)
 def test_a_silent_receiver_ends_at_the_total_limit_if_that_comes_first(adapter, script):
     with RawServer(script) as server:
-        result, took_s = timed(adapter(server.url, read_ms=2_000, total_ms=120))
+        result, took_s = timed(adapter(server.url, read_ms=20_000, total_ms=120))
     assert result == ("retry", "timeout_total")
     assert 0.1 < took_s < SOON_S
 
@@ -122,15 +122,14 @@ def test_a_silent_receiver_ends_at_the_total_limit_if_that_comes_first(adapter, 
 )
 def test_a_byte_now_and_then_ends_at_the_total_limit(adapter, drip):
     with RawServer([READ, drip, HOLD]) as server:
-        result, took_s = timed(adapter(server.url, read_ms=1_000, total_ms=300))
-        assert server.sent < len(drip.first) + 15
+        result, took_s = timed(adapter(server.url, read_ms=20_000, total_ms=300))
     assert result == ("retry", "timeout_total")
     assert 0.25 < took_s < SOON_S
 
 
 def test_endless_interim_answers_end_at_the_total_limit(adapter):
     with RawServer([READ, *[Drip(b"\n", 0.03, first=b"HTTP/1.1 102 Wait\r\n\r")] * 100]) as server:
-        result, took_s = timed(adapter(server.url, read_ms=1_000, total_ms=300))
+        result, took_s = timed(adapter(server.url, read_ms=20_000, total_ms=300))
     assert result == ("retry", "timeout_total")
     assert took_s < SOON_S
 
@@ -190,7 +189,7 @@ def test_an_order_that_cannot_be_a_request_is_not_sent(adapter, order):
 
 def test_a_closed_adapter_sends_nothing(adapter):
     with RawServer([READ, answer()]) as server:
-        with HttpDelivery(server.url, connect_ms=1_000, read_ms=1_000, total_ms=1_000) as delivery:
+        with HttpDelivery(server.url, connect_ms=20_000, read_ms=20_000, total_ms=20_000) as delivery:
             assert delivery(Order()) is True
         with pytest.raises(Cancelled):
             delivery(Order())

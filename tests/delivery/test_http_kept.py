@@ -52,7 +52,7 @@ def test_the_replacement_is_made_once_and_only_for_a_kept_connection(adapter):
 
 def test_a_kept_connection_that_falls_silent_is_not_replaced(adapter):
     with RawServer([READ, answer(), READ, HOLD]) as server:
-        delivery = adapter(server.url, read_ms=120)
+        delivery = adapter(server.url, read_ms=400)
         assert [outcome(delivery), outcome(delivery)] == [("done", ""), ("retry", "timeout_read")]
     assert len(server.requests) == 2
 
