@@ -108,6 +108,23 @@ def test_every_connection_survives_a_power_cut_after_its_commit(tmp_path):
     store.close()
 
 
+def test_a_transaction_holds_the_write_lock_from_its_first_moment(tmp_path):
+    store = Database(tmp_path / "r.sqlite3")
+    other = sqlite3.connect(store.path, timeout=0, isolation_level=None)
+    with store.transaction(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
+    store.close()
+
+
+def test_a_new_connection_never_makes_a_file_in_place_of_a_lost_one(tmp_path):
+    store = Database(tmp_path / "r.sqlite3")
+    store.path.unlink()
+    with pytest.raises(sqlite3.OperationalError):
+        store.connect()
+    assert not store.path.exists()
+
+
 def test_a_transaction_is_gone_whole_on_any_exception(tmp_path):
     store = Database(tmp_path / "r.sqlite3")
 
