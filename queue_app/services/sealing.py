@@ -5,24 +5,25 @@ a stopped batch the orders without a turn count as `left`.
 """
 
 from queue_app.policy.selections import EMPTY_DIGEST, outcome_on
+from queue_app.reads import outcomes
 from queue_app.services import programs
-from queue_app.store import chain, database, items, plans
+from queue_app.store import chain, database, plans
 
 BITE = 2_000
 
 
 def seal(plan_id: int, *, now_ms: int | None = None) -> bool:
     """Go on with the seal of one batch by one bite; whether there is more to do now."""
-    if items.outcomes_awaited(plan_id):
+    if outcomes.awaited(plan_id):
         return False
     with database.write():
         plan = plans.read(plan_id, lock=True, pass_over=True)
         if plan is None or plan.state not in ("ended", "stopped") or plan.sealed_at_ms is not None:
             return False
-        if items.outcomes_awaited(plan_id):
+        if outcomes.awaited(plan_id):
             return False
         now = database.now_ms() if now_ms is None else now_ms
-        found = items.outcomes(plan_id, plan.sealed_pos, BITE)
+        found = outcomes.all_of(plan_id, plan.sealed_pos, BITE)
         digest = outcome_on(plan.outcome_digest or EMPTY_DIGEST, found)
         last = len(found) < BITE
         plans.change(

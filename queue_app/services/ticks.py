@@ -14,6 +14,7 @@ from queue_app.policy import buckets, canaries
 from queue_app.policy.buckets import Bucket
 from queue_app.policy.canaries import Trial, Verdict
 from queue_app.policy.plans import BREAKER, TRIAL_FAILED, TRIAL_SILENT
+from queue_app.reads import outcomes
 from queue_app.services import programs, turns
 from queue_app.services.turns import Outcome
 from queue_app.store import chain, database, items, plans
@@ -116,7 +117,7 @@ class _Turn:
 
     def _judged(self) -> Verdict:
         plan = self._plan
-        sent, left, done, died = items.trial_numbers(plan.pk, plan.round)
+        sent, left, done, died = outcomes.trial_numbers(plan.pk, plan.round)
         if left == 0 and plan.canary_sent_at_ms is None:
             left = self._draw(plan.canary - sent)
             if left == 0:  # all of it was started, or nothing more is there to be drawn
@@ -140,7 +141,7 @@ class _Turn:
 
     def _tripped(self) -> bool:
         plan = self._plan
-        died = items.deaths_among_last(plan.pk, plan.round_outcome, plan.round_at_ms, canaries.WINDOW)
+        died = outcomes.deaths_among_last(plan.pk, plan.round_outcome, plan.round_at_ms, canaries.WINDOW)
         return canaries.tripped(died, plan.stop_permille)
 
     def _give_way(self, verdict: Verdict) -> Tick:
