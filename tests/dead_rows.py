@@ -16,9 +16,8 @@ _COLUMNS = (
     "id, seq, queue, order_key, quantity, payload, state, reason, code, attempts, max_attempts, token, available_at, "
     "deadline, created_at_ms, changed_at_ms, redriven, waited_ms"
 )
-_INSERT = (
-    f"INSERT INTO jobs ({_COLUMNS}) VALUES (%s, %s, %s, '', 1, '{{}}', %s, %s, %s, %s, 3, 3, %s, %s, %s, %s, %s, 0)"
-)
+_VALUES = "(%s, %s, %s, '', 1, '{}', %s, %s, %s, %s, 3, 3, %s, %s, %s, %s, %s, 0)"
+_ROWS = 1_000  # to a statement
 
 
 def bury(
@@ -60,5 +59,7 @@ def _row(
 
 def _write(rows: list[tuple[str | int, ...]]) -> None:
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), 10_000):
-            cursor.executemany(_INSERT, rows[start : start + 10_000])
+        for start in range(0, len(rows), _ROWS):
+            some = rows[start : start + _ROWS]
+            values = [value for row in some for value in row]
+            cursor.execute(f"INSERT INTO jobs ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(some))}", values)
