@@ -49,7 +49,12 @@ class Tightening:
 
 
 def must_type_count(n: int, warnings: Sequence[Warned]) -> bool:
-    """Whether the approver types the number: over 1,000, mixed or warned about (DESIGN section 12)."""
+    """Whether the approver types the number: over 1,000, mixed or warned about (DESIGN section 12).
+
+    A single order asks for no typing unless it is stale: there is no number to be wrong about.
+    """
+    if n <= 1:
+        return any(warned.code == "stale" for warned in warnings)
     return n > TYPED_ABOVE or any(WARNINGS[warned.code] for warned in warnings)
 
 
