@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("live/", overview.overview_live, name="overview_live"),
     path("quarantine/", quarantine.quarantine_list, name="quarantine_list"),
+    path("quarantine/newer/", quarantine.quarantine_newer, name="quarantine_newer"),
     path("quarantine/export/", exports.quarantine_export, name="quarantine_export"),
     path("quarantine/filters/", saved_filters.saved_filter_new, name="saved_filter_new"),
     path("quarantine/filters/<small:filter_id>/delete/", saved_filters.saved_filter_delete, name="saved_filter_delete"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Literal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
@@ -10,8 +11,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from queue_app.policy.filters import Filter, FilterError, parse
+from queue_app.policy.filter_words import FIELDS
+from queue_app.policy.filters import PAGE_NAMES, Filter, FilterError, parse
+from queue_app.policy.windows import local_instant_ms
 from queue_app.store import queues
+from queue_app.templatetags.words import age, local_time, reason_word, zone_name
 
 LABELS = {
     "queue": _("Queue"),
@@ -28,17 +32,19 @@ LABELS = {
     "redriven": _("Redriven before"),
     "looked": _("Looked at"),
 }
+_END: dict[str, Literal["from", "to"]] = {"died_from": "from", "died_to": "to"}
 RARE = ("died_from", "died_to", "min_age", "max_age", "attempts_min", "attempts_max", "effect")
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One part of the filter: its label, its value as typed in the address, and the list without it."""
+    """One part of the filter: its label, its value in people's words, and the list without it. `raw`: a name as it is."""
 
     name: str
     label: str
     value: str
     without: str
+    raw: bool
 
 
 def zone_of() -> tzinfo:
@@ -46,21 +52,35 @@ def zone_of() -> tzinfo:
     return timezone.get_current_timezone() or ZoneInfo("UTC")
 
 
-def filter_of(request: HttpRequest) -> Filter:
-    """The filter of the address. Raises FilterError."""
-    return parse(dict(request.GET.lists()), queues=list(queues.policies()), zone=zone_of())
+def filter_of(request: HttpRequest, *, also: tuple[str, ...] = ()) -> Filter:
+    """The filter of the address; names in `also` belong to the page that asks. Raises FilterError."""
+    return parse(
+        dict(request.GET.lists()),
+        queues=list(queues.policies()),
+        zone=zone_of(),
+        passed_over=PAGE_NAMES.union(also),
+    )
 
 
 def typed(request: HttpRequest) -> dict[str, str]:
-    """The fields as they were typed, to be shown again; cut where nobody would read on."""
-    return {name: request.GET.get(name, "")[:200] for name in LABELS}
+    """The fields as they were typed, to be shown again; cut where nobody would read on, ms as the time they mean."""
+    values = {name: request.GET.get(name, "")[:200] for name in LABELS}
+    for name in ("died_from", "died_to"):
+        values[name] = _as_typed(name, values[name])
+    return values
 
 
 def chips(wanted: Filter) -> list[Chip]:
     """The parts of a filter."""
     pairs = wanted.query()
     return [
-        Chip(name, str(LABELS.get(name, name)), value, urlencode([pair for pair in pairs if pair[0] != name]))
+        Chip(
+            name,
+            str(LABELS.get(name, name)),
+            _said(name, value, getattr(wanted, FIELDS[name])),
+            urlencode([pair for pair in pairs if pair[0] != name]),
+            raw=name in ("queue", "id") or (name == "code" and bool(wanted.code)),
+        )
         for name, value in pairs
     ]
 
@@ -77,3 +97,29 @@ def problems(error: FilterError) -> list[tuple[str, str]]:
             }
         found.append((str(LABELS.get(problem.field, problem.field)), sentence))
     return found
+
+
+def _said(name: str, written: str, value: object) -> str:
+    """The value of one part in people's words; an id, a code or a queue's name stays as it is."""
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if name == "reason":
+        return reason_word(written)
+    if name == "code" and not value:
+        return gettext("no code")
+    if name in ("died_from", "died_to") and isinstance(value, int):
+        at = local_time(value)
+        return f"{at:%Y-%m-%d %H:%M:%S} {zone_name(at)}" if at else f"{value} ms"
+    if name in ("min_age", "max_age") and isinstance(value, int):
+        return age(value)
+    return written
+
+
+def _as_typed(name: str, text: str) -> str:
+    """A link's milliseconds as a local time, where that reads back to the same instant; else the text as it is."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        return text
+    at = local_time(int(text))
+    local = f"{at:%Y-%m-%dT%H:%M:%S}".removesuffix(":00") if at else ""
+    local += f".{int(text) % 1000:03d}" if int(text) % 1000 else ""
+    return local if local and local_instant_ms(local, zone_of(), _END[name]) == int(text) else text

@@ -19,6 +19,7 @@ from queue_app.policy.errors import (
     SnackOpsError,
     UnknownJob,
 )
+from queue_app.policy.filters import FilterError
 from queue_app.views.errors import layout_of
 
 log = structlog.get_logger(__name__)
@@ -35,7 +36,9 @@ STATUSES: tuple[tuple[type[SnackOpsError], int], ...] = (
 
 
 def sentence_of(error: SnackOpsError) -> str:
-    """The refusal in the active language."""
+    """The refusal in the active language; of a filter, one sentence for each part that cannot be meant."""
+    if isinstance(error, FilterError):
+        return " ".join(gettext(problem.template) % problem.values for problem in error.problems)
     template = gettext(error.template) if error.template else ""
     return template % error.values if error.values else template
 

@@ -27,6 +27,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "overview": (READ, ()),
     "overview_live": (READ, ()),
     "quarantine_list": (READ, ()),
+    "quarantine_newer": (READ, ()),
     "quarantine_export": (CHANGE, ()),
     "saved_filter_new": (CHANGE, ()),
     "saved_filter_delete": (CHANGE, (1,)),
