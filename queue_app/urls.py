@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from queue_app.views import (
     account,
+    audit,
     exports,
     groups,
     health,
@@ -42,4 +43,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("investigations/presence/", investigations.investigation_presence, name="investigation_presence"),
     path("orders/<job:job_id>/", orders.job, name="job"),
     path("orders/<job:job_id>/contents/", orders.job_payload, name="job_payload"),
+    path("audit/", audit.audit_list, name="audit_list"),
+    path("audit/export/", audit.audit_export, name="audit_export"),
+    path("audit/<small:seq>/", audit.audit_event, name="audit_event"),
 ]
