@@ -12,6 +12,7 @@ from queue_app.views import (
     orders,
     overview,
     quarantine,
+    redrives,
     saved_filters,
 )
 from queue_app.views.converters import JobId, QueueName, Small
@@ -46,4 +47,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/", audit.audit_list, name="audit_list"),
     path("audit/export/", audit.audit_export, name="audit_export"),
     path("audit/<small:seq>/", audit.audit_event, name="audit_event"),
+    path("redrives/<small:plan_id>/", redrives.redrive, name="redrive"),
+    path("redrives/<small:plan_id>/live/", redrives.redrive_live, name="redrive_live"),
+    path("redrives/<small:plan_id>/orders/", redrives.redrive_items, name="redrive_items"),
+    path("redrives/<small:plan_id>/decide/", redrives.redrive_decide, name="redrive_decide"),
+    path("redrives/<small:plan_id>/move/", redrives.redrive_move, name="redrive_move"),
 ]

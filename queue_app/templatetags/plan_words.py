@@ -139,3 +139,9 @@ def warning_sentence(warned: Warned) -> str:
     if warned.code == "stale":
         return _("The oldest is in quarantine for %(age)s: does anybody still want it?") % {"age": age(n)}
     return one_many[warned.code]() % {"n": shown} if warned.code in one_many else warned.code
+
+
+@register.simple_tag
+def span_of(span_ms: int) -> str:
+    """A duration in words."""
+    return age(span_ms)
