@@ -84,6 +84,7 @@ def hold(job_id: str, by: User, *, state: str, at: int = T) -> int:
         created_at_ms=at,
         changed_at_ms=at,
         expires_at_ms=at + DAY,
+        asked_rate_mj=1_000,
         rate_mj=1_000,
     )
     Hold.objects.update_or_create(job_id=job_id, defaults={"plan": plan})

@@ -9,7 +9,7 @@ from queue_app.models import AuditEvent, Job, Redrive, RedriveOutcome
 from queue_app.policy.errors import Held, InvalidNote, InvalidOrder, NotAllowed, NotDead, UnknownJob
 from queue_app.policy.plans import CLOSED, OPEN
 from queue_app.services import queue
-from queue_app.store import chain
+from queue_app.store import chain, jobs
 from tests.engine.invariants import check_all
 from tests.engine.rows import DAY, LEASE, T, declare, failures, hold, kill, put, row, snapshot, stand, take
 
@@ -178,6 +178,19 @@ def test_a_second_redrive_of_the_same_death_is_refused(team_lead):
     kill("a")
     queue.redrive("a", "x", approved_by=team_lead, now_ms=LATER)
     refused(NotDead, approved_by=team_lead)
+
+
+def test_a_restart_whose_job_moved_meanwhile_is_no_restart(team_lead):
+    kill("a")
+    dead = jobs.read("a")
+    queue.redrive("a", "x", approved_by=team_lead, now_ms=LATER)
+    budget = {"max_attempts": 9, "deadline": LATER, "batch": None, "now_ms": LATER}
+    before = row("a")
+    assert jobs.restart("a", dead.token, **budget) is False  # pending with the same token
+    take(at=LATER)
+    queue.finish("a", 2, "permanent", now_ms=LATER)
+    assert jobs.restart("a", dead.token, **budget) is False  # dead again with another one
+    assert (before["max_attempts"], row("a")["state"]) == (3, "dead")
 
 
 def test_an_unknown_order_is_said_to_be_unknown(team_lead):

@@ -1,0 +1,94 @@
+"""`python -m tests.planted [WORD ...]`: plant every mistake (or those whose name has one of the words) and see who dies.
+
+Exit status 1 if a mistake survives, a test fails without any mistake, or an old text is no longer found.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.planted.mistakes import MISTAKES, Mistake
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "static", "templates")
+LIMIT_S = 300
+_FAILED = re.compile(r"^FAILED (\S+?)(?:\[| - |$)", re.MULTILINE)
+
+
+def place(mistake: Mistake, base: Path) -> str:
+    """The file's text with the mistake in it. Raises ValueError unless the old text stands there exactly once."""
+    text = (base / mistake.file).read_text()
+    if (found := text.count(mistake.old)) != 1:
+        raise ValueError(f"{mistake.name}: the old text stands {found} times in {mistake.file}")
+    return text.replace(mistake.old, mistake.new)
+
+
+def failing(tests: Iterable[str], copy: Path) -> set[str]:
+    """Which of the tests fail in the copy. Raises RuntimeError when the run itself breaks, which proves nothing."""
+    # no byte code: a file planted and healed within one second would pass for the one that is cached
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ["-q", "-rf", "--tb=no", "--nomigrations", "-p", "no:cacheprovider", "-p", "tests.planted.hurry"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=copy, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    if run.returncode not in (0, 1):
+        raise RuntimeError(f"pytest ended with {run.returncode}\n{run.stdout[-1500:]}{run.stderr[-500:]}")
+    return set(_FAILED.findall(run.stdout))
+
+
+def judge(mistake: Mistake, copy: Path) -> tuple[bool, str]:
+    """Whether each named test died, and the line that says so."""
+    target = copy / mistake.file
+    healthy = target.read_text()
+    try:
+        target.write_text(place(mistake, copy))
+        dead = failing(mistake.tests, copy)
+    except (ValueError, RuntimeError, subprocess.TimeoutExpired) as trouble:
+        return False, f"NOT TRIED: {trouble}"
+    finally:
+        target.write_text(healthy)
+    survivors = [test for test in mistake.tests if test not in dead]
+    if survivors:
+        return False, "SURVIVED " + ", ".join(survivors)
+    return True, "killed by " + ", ".join(test.split("::test_")[1].replace("_", " ") for test in mistake.tests)
+
+
+def main(words: list[str]) -> int:
+    """Print the table; the number of copies is the number of processors, on PostgreSQL one."""
+    chosen = [m for m in MISTAKES if not words or any(word in m.name for word in words)]
+    workers = 1 if os.environ.get("DATABASE_URL") else os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            copies.put(Path(shutil.copytree(BASE_DIR, Path(folder) / str(number), ignore=LEFT_OUT)))
+        ill = failing(sorted({test for mistake in chosen for test in mistake.tests}), Path(folder) / "0")
+        if ill:
+            print("Without any mistake these tests fail already:", *sorted(ill), sep="\n  ")
+            return 1
+
+        def work(mistake: Mistake) -> tuple[bool, str]:
+            copy = copies.get()
+            try:
+                return judge(mistake, copy)
+            finally:
+                copies.put(copy)
+
+        survived = 0
+        with ThreadPoolExecutor(workers) as pool:
+            for mistake, (died, line) in zip(chosen, pool.map(work, chosen), strict=True):
+                survived += not died
+                print(f"{mistake.name}: {line}", flush=True)
+    print(f"{len(chosen)} mistakes planted, {len(chosen) - survived} noticed, {survived} not.")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,389 @@
+"""The table of mistakes: what somebody might write, and the tests that must notice it."""
+
+from dataclasses import dataclass
+
+CLAIM, BURY, FINISH, RENEW = (
+    f"tests/engine/test_{name}.py::test_" for name in ("claim", "burials", "finish", "renew_release")
+)
+ENQUEUE, REDRIVE, RUN = (f"tests/engine/test_{name}.py::test_" for name in ("enqueue", "redrive", "run_once"))
+ORDERED, KILLS, BARRIERS = (f"tests/engine/test_{name}.py::test_" for name in ("ordered", "kills", "barriers"))
+DECISIONS, CHAIN, NOTES, ANSWERS = (
+    f"tests/policy/test_{name}.py::test_" for name in ("decisions", "chain", "notes", "answers")
+)
+RECEIVER = "tests/receiver/test_idempotency.py::test_"
+MODEL = "tests/engine/test_model.py::test_the_engine_does_what_its_model_does"
+
+JOBS, LEASES, RUNS = "queue_app/store/jobs.py", "queue_app/services/leases.py", "queue_app/services/runs.py"
+REDRIVES, DECIDE = "queue_app/services/redrives.py", "queue_app/policy/decisions.py"
+ACCEPT, EVIDENCE, BODIES = (
+    "queue_app/services/acceptance.py",
+    "queue_app/store/evidence.py",
+    "queue_app/policy/bodies.py",
+)
+PEOPLE, LEDGER, NOTE = "queue_app/services/people.py", "queue_app/receiver/ledger.py", "queue_app/policy/notes.py"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`old` stands exactly once in `file` and becomes `new`; each of `tests` (node ids) must fail then."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MISTAKES = (
+    # --- time and budget
+    Mistake(
+        "expiry boundary off by one",
+        JOBS, "j.lease_until <= %s)", "j.lease_until < %s)",
+        (f"{CLAIM}the_boundary_of_a_lease_belongs_to_the_taker", MODEL),
+    ),
+    Mistake(
+        "due boundary off by one",
+        JOBS, "j.available_at <= %s ", "j.available_at < %s ",
+        (f"{CLAIM}a_pending_job_is_due_from_its_instant_on",),
+    ),
+    Mistake(
+        "deadline boundary off by one",
+        DECIDE, "spent.deadline <= now_ms", "spent.deadline < now_ms",
+        (
+            f"{BURY}a_pending_job_is_too_late_at_its_deadline",
+            f"{DECISIONS}a_job_without_budget_is_buried_and_exhaustion_wins",
+        ),
+    ),
+    Mistake(
+        "a next try exactly at the deadline is granted",
+        DECIDE, "now_ms + wait_ms >= spent.deadline", "now_ms + wait_ms > spent.deadline",
+        (f"{FINISH}a_next_try_at_or_after_the_deadline_is_too_late",),
+    ),
+    Mistake(
+        "one attempt too many",
+        DECIDE, '    if spent.attempts >= spent.max_attempts:\n        return Quarantine(',
+        '    if spent.attempts > spent.max_attempts:\n        return Quarantine(',
+        (f"{RUN}the_last_retry_is_dead", f"{DECISIONS}a_finish_is_done_another_try_or_quarantine"),
+    ),
+    Mistake(
+        "the deadline wins over exhaustion at a burial",
+        DECIDE, '        return "exhausted"\n', '        return "deadline" if spent.deadline <= now_ms else "exhausted"\n',
+        (f"{BURY}exhausted_wins_over_the_deadline",),
+    ),
+    Mistake(
+        "the wait budget counts its own limit as above it",
+        DECIDE, "spent.waited_ms + wait_ms > policy.wait_budget_ms", "spent.waited_ms + wait_ms >= policy.wait_budget_ms",
+        (f"{FINISH}waits_above_the_wait_budget_are_exhaustion",),
+    ),
+    Mistake(
+        "the wait budget looks at the last wait only",
+        JOBS, "waited_ms = waited_ms + %s", "waited_ms = 0 * %s",
+        (f"{FINISH}the_wait_budget_is_over_the_sum_of_all_waits",),
+    ),
+    Mistake(
+        "waits grow by steps instead of doubling",
+        DECIDE, "policy.wait_base_ms << min(attempt - 1, 40)", "policy.wait_base_ms * attempt",
+        (f"{DECISIONS}the_wait_doubles_from_one_second_to_five_minutes",),
+    ),
+    Mistake(
+        "jitter that nobody asked for",
+        DECIDE, "policy.wait_cap_ms) + jitter_ms", "policy.wait_cap_ms) + (jitter_ms or hash(policy.name) % 7 + 1)",
+        (f"{DECISIONS}jitter_is_an_argument_and_none_by_itself",),
+    ),
+    Mistake(
+        "Retry-After is believed without bound",
+        DECIDE, "min(max(retry_after_ms or 0, 0), RETRY_AFTER_CAP_MS)", "max(retry_after_ms or 0, 0)",
+        (f"{FINISH}the_receivers_wish_counts_when_longer_and_within_bounds",),
+    ),
+    Mistake(
+        "a shorter Retry-After overrules the plan",
+        DECIDE, "return max(planned, asked)", "return asked or planned",
+        (f"{FINISH}the_receivers_wish_counts_when_longer_and_within_bounds",),
+    ),
+    Mistake(
+        "a renewed lease outlives the deadline",
+        DECIDE, "min(now_ms + lease_ms, deadline + lease_ms)", "now_ms + lease_ms",
+        (f"{RENEW}a_lease_never_lasts_past_the_deadline_by_more_than_one_lease",),
+    ),
+    Mistake(
+        "a renewal can shorten a lease",
+        JOBS, "CASE WHEN lease_until > %s THEN lease_until ELSE %s END", "CASE WHEN %s < 0 THEN 0 ELSE %s END",
+        (f"{RENEW}a_clock_that_went_back_does_not_shorten_a_lease",),
+    ),
+    Mistake(
+        "releasing spends the attempt",
+        JOBS, "attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END", "attempts = attempts",
+        (f"{RENEW}a_job_given_back_is_available_at_once_with_its_attempt_and_its_token", MODEL),
+    ),
+    # --- tokens and ends
+    Mistake(
+        "finish without token check",
+        LEASES, 'job.state != "leased" or job.token != result.token', 'job.state != "leased"',
+        (
+            f"{FINISH}another_token_ends_nothing",
+            f"{BARRIERS}claim_and_finish_either_the_late_answer_counts_or_the_taker_owns_it",
+        ),
+    ),
+    Mistake(
+        "the guard of the database forgets the token",
+        JOBS, "\"WHERE id = %s AND state = 'leased' AND token = %s\",\n            [*values",
+        "\"WHERE id = %s AND state = 'leased' AND %s >= 0\",\n            [*values",
+        (f"{RENEW}another_token_moves_nothing",),
+    ),
+    Mistake(
+        "an answer after the lease's end is thrown away though nobody took over",
+        LEASES, "or job.token != result.token", "or job.token != result.token or (job.lease_until or 0) <= now",
+        (f"{FINISH}a_lease_that_ran_out_but_was_not_taken_over_still_counts",),
+    ),
+    Mistake(
+        "True passes as token 1",
+        LEASES, "if type(token) is not int or not", "if not",
+        (f"{FINISH}what_cannot_be_meant_is_a_value_error_before_any_write",),
+    ),
+    Mistake(
+        "a lost lease leaves no evidence",
+        LEASES, "                    _record_lost(job, now)\n", "",
+        (
+            f"{CLAIM}taking_over_writes_that_the_earlier_token_was_lost",
+            f"{KILLS}a_takeover_and_its_failure_row_come_together",
+        ),
+    ),
+    Mistake(
+        "refused late finishes leave no trace",
+        LEASES, "if job is not None and job.token > result.token:", "if job is not None and job.token < result.token:",
+        (f"{FINISH}late_finishes_are_counted_each_time_and_kept_once",),
+    ),
+    Mistake(
+        "a full round of burials hands out nothing",
+        LEASES, "with_budget=buried >= BURIALS_PER_CALL", "with_budget=False",
+        (f"{BURY}a_hundred_are_buried_in_a_call_and_it_still_hands_out",),
+    ),
+    Mistake(
+        "burials without a bound",
+        LEASES, "            elif buried < BURIALS_PER_CALL:\n", "            else:\n",
+        (f"{BURY}the_bound_holds_for_every_size_of_a_claim",),
+    ),
+    Mistake(
+        "a paused queue goes on",
+        LEASES, "if policy.paused:", "if policy.paused and policy.accepting is None:",
+        (f"{CLAIM}a_paused_queue_hands_out_and_buries_nothing_until_it_goes_on",),
+    ),
+    Mistake(
+        "the code is lost at the quarantine",
+        JOBS, "[reason, code], job_id, token", "[reason, ''], job_id, token",
+        (f"{FINISH}an_end_moves_the_job_once_and_keeps_its_body",),
+    ),
+    Mistake(
+        "the quantity is wiped at a claim",
+        LEASES, "Lease(job.id, job.queue, job.quantity,", "Lease(job.id, job.queue, 1,",
+        (f"{CLAIM}a_claim_hands_out_the_job_with_a_new_token_and_one_attempt_spent",),
+    ),
+    Mistake(
+        "the database transaction begins as a reader",
+        "snackops/settings.py", '"transaction_mode": "IMMEDIATE"', '"transaction_mode": "DEFERRED"',
+        (f"{BARRIERS}claim_and_claim_one_gets_it",),
+    ),
+    # --- what counts as success
+    Mistake(
+        "lenient acknowledgement: 1 is success",
+        RUNS, "if answer is not True:", "if answer != True:  # noqa: E712",
+        (f"{RUN}only_true_itself_is_success",),
+    ),
+    Mistake(
+        "lenient acknowledgement: whatever is truthy, such as \"ok\"",
+        RUNS, "if answer is not True:", "if not answer:",
+        (f"{RUN}only_true_itself_is_success",),
+    ),
+    Mistake(
+        "lenient acknowledgement on the wire: ok may be \"true\"",
+        "queue_app/policy/answers.py", 'if answer.get("ok") is not True:', 'if not answer.get("ok"):',
+        (f"{ANSWERS}everything_else_is_none_and_says_why",),
+    ),
+    Mistake(
+        "unknown exceptions as retry",
+        RUNS, "        _keep_unknown(lease, error, now_ms)\n        raise\n",
+        '        return Result(lease.id, lease.token, "retry", "exception")\n',
+        (f"{RUN}an_unexpected_exception_reaches_the_caller_and_the_job_stays_leased",),
+    ),
+    Mistake(
+        "an unknown answer is not written down",
+        RUNS, "        _keep_unknown(lease, error, now_ms)\n", "",
+        (f"{RUN}only_true_itself_is_success",),
+    ),
+    # --- acceptance
+    Mistake(
+        "payloads compared as Python compares them: 1 == 1.0 == True",
+        BODIES, "str(quantity), payload, order_key)",
+        'str(quantity), payload.replace(".0", "").replace("true", "1"), order_key)',
+        (f"{ENQUEUE}the_same_id_with_another_body_is_a_conflict_and_nothing_changes",),
+    ),
+    Mistake(
+        "the order key does not belong to the body",
+        BODIES, "str(quantity), payload, order_key)", "str(quantity), payload)",
+        (f"{ENQUEUE}the_same_id_with_another_body_is_a_conflict_and_nothing_changes",),
+    ),
+    Mistake(
+        "the same order twice in a batch is accepted twice",
+        ACCEPT, "            placed.discard(order.id)", "            placed.copy()",
+        (f"{ENQUEUE}many_orders_get_an_answer_each_in_order_and_a_refusal_stops_nobody",),
+    ),
+    Mistake(
+        "removed orders are forgotten",
+        ACCEPT, "evidence.buried_bodies(list(some)) | ", "",
+        (f"{ENQUEUE}the_id_of_a_removed_order_is_known_for_ever",),
+    ),
+    Mistake(
+        "one order too many fits into a full queue",
+        ACCEPT, "if room > 0:", "if room >= 0:",
+        (f"{ENQUEUE}a_full_queue_takes_the_next_order_only_when_one_has_ended",),
+    ),
+    Mistake(
+        "orders of a batch lose their order",
+        JOBS, "    return list(range(last - count + 1, last + 1))", "    return list(range(last, last - count, -1))",
+        (f"{ENQUEUE}orders_keep_the_order_of_their_acceptance",),
+    ),
+    # --- ordered queues
+    Mistake(
+        "a dead order does not block the later ones of its key",
+        JOBS, "e.state IN ('pending', 'leased', 'dead')", "e.state IN ('pending', 'leased')",
+        (f"{ORDERED}the_next_follows_success_and_waits_for_everything_else",),
+    ),
+    Mistake(
+        "an unblock holds for every later death too",
+        JOBS, "u.job_id = e.id AND u.token = e.token AND", "u.job_id = e.id AND",
+        (f"{ORDERED}an_unblock_lets_the_later_ones_pass_one_dead_job_at_that_token_only",),
+    ),
+    # --- redrive
+    Mistake(
+        "token reset at redrive",
+        JOBS, "attempts = 0, max_attempts = %s", "attempts = 0, token = 0, max_attempts = %s",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence", MODEL),
+    ),
+    Mistake(
+        "attempts not reset at redrive",
+        JOBS, "attempts = 0, max_attempts = %s", "max_attempts = %s",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence", MODEL),
+    ),
+    Mistake(
+        "deadline not renewed at redrive",
+        JOBS, "max_attempts = %s, deadline = %s, \"", "max_attempts = %s, deadline = deadline + 0 * %s, \"",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence", MODEL),
+    ),
+    Mistake(
+        "the waits of the old budget burden the new one",
+        JOBS, "waited_ms = 0, redriven", "redriven",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence",),
+    ),
+    Mistake(
+        "the reason is wiped from the redrive's row",
+        REDRIVES, "reason=job.reason,", 'reason="",',
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence",),
+    ),
+    Mistake(
+        "the reason stays when a job is restarted",
+        JOBS, "SET state = 'pending', reason = '', code = '',", "SET state = 'pending',",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence",),
+    ),
+    Mistake(
+        "the quantity is wiped at redrive",
+        JOBS, "attempts = 0, max_attempts = %s", "attempts = 0, quantity = 1, max_attempts = %s",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence",),
+    ),
+    Mistake(
+        "redrive of a pending job",
+        REDRIVES, 'if job.state != "dead":', 'if job.state in ("leased", "done"):',
+        (f"{REDRIVE}only_the_dead_are_restarted",),
+    ),
+    Mistake(
+        "the restart's guard forgets the state",
+        JOBS, "\"WHERE id = %s AND state = 'dead' AND token = %s\",", "\"WHERE id = %s AND token = %s\",",
+        (f"{REDRIVE}a_restart_whose_job_moved_meanwhile_is_no_restart",),
+    ),
+    Mistake(
+        "redrives row and job update in two transactions",
+        REDRIVES, "        chain.append([approver.event(", "    chain.append([approver.event(",
+        (
+            f"{REDRIVE}if_the_record_cannot_be_written_nothing_restarts",
+            f"{KILLS}redrive_is_dead_without_a_row_or_pending_with_row_and_event",
+        ),
+    ),
+    Mistake(
+        "a redrive without its audit event",
+        REDRIVES, "chain.append([approver.event(", "chain.append([] and [approver.event(",
+        (f"{REDRIVE}a_redrive_restarts_with_a_new_budget_and_keeps_token_body_and_evidence", MODEL),
+    ),
+    Mistake(
+        "a note with spaces",
+        NOTE, "[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}\")", "[A-Za-z0-9][A-Za-z0-9 ._:/-]{0,63}\")",
+        (f"{REDRIVE}a_bad_note_is_refused_before_any_query",),
+    ),
+    Mistake(
+        "a note that is not ASCII",
+        NOTE, "[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}\")", "\\w[\\w.:/-]{0,63}\")",
+        (f"{REDRIVE}a_bad_note_is_refused_before_any_query",),
+    ),
+    Mistake(
+        "a note that goes on after a newline",
+        NOTE, "if _NOTE.fullmatch(value):", "if re.match(_NOTE.pattern + \"$\", value):",
+        (f"{REDRIVE}a_bad_note_is_refused_before_any_query",),
+    ),
+    Mistake(
+        "a superuser's implicit rights count",
+        PEOPLE, "    return Actor(row[\"id\"], row[\"username\"], roles, channel, proof)",
+        "    return Actor(row[\"id\"], row[\"username\"], rights.ROLES if user.is_superuser else roles, channel, proof)",
+        (f"{REDRIVE}a_superusers_implicit_rights_do_not_count",),
+    ),
+    Mistake(
+        "a deactivated approver goes on approving",
+        PEOPLE, 'if row is None or not row["is_active"]:', "if row is None:",
+        (f"{REDRIVE}rights_are_those_of_this_moment_not_of_a_page",),
+    ),
+    Mistake(
+        "one's own plan is told by the name",
+        REDRIVES, "requested_by.pk == approver.id and not conf", "requested_by.get_username() == approver.name and not conf",
+        (f"{REDRIVE}nobody_approves_what_they_asked_for",),
+    ),
+    Mistake(
+        "an order held by another plan is restarted",
+        REDRIVES, "if held is not None:", "if held == batch:",
+        (f"{REDRIVE}an_order_held_by_another_open_plan_stays",),
+    ),
+    Mistake(
+        "a closed plan holds its orders for ever",
+        "queue_app/store/holds.py", "AND p.state IN ({placeholders(len(OPEN))})\",",
+        "AND '' NOT IN ({placeholders(len(OPEN))})\",",
+        (f"{REDRIVE}the_hold_of_a_closed_plan_counts_no_more",),
+    ),
+    Mistake(
+        "dead for another code counts as the same",
+        EVIDENCE, "r.reason = %s AND r.code = %s THEN", "r.reason = %s AND %s IS NOT NULL THEN",
+        (f"{REDRIVE}the_first_end_after_a_redrive_is_its_outcome",),
+    ),
+    # --- record and counters
+    Mistake(
+        "the chain does not hold the link before",
+        "queue_app/policy/chain.py", 'f"{prev}\\n{canonical_ascii(', 'f"{canonical_ascii(',
+        (f"{CHAIN}the_same_record_at_another_place_has_another_hash",),
+    ),
+    Mistake(
+        "counters that only grow",
+        "queue_app/store/triggers_sqlite.py", '_count(-1, "OLD") + _count(1, "NEW")', '_count(1, "NEW")',
+        (f"{FINISH}an_end_moves_the_job_once_and_keeps_its_body", MODEL),
+    ),
+    # --- the receiver
+    Mistake(
+        "the receiver's check and write apart",
+        LEDGER, "            self._between()\n            if known is None:",
+        '            link.execute("COMMIT")\n            self._between()\n            link.execute("BEGIN IMMEDIATE")\n'
+        "            if known is None:",
+        (f"{RECEIVER}of_two_posts_released_together_one_is_applied_and_one_is_a_duplicate_in_every_round",),
+    ),
+    Mistake(
+        "the receiver does not look at the quantity of a known id",
+        LEDGER, '"duplicate" if known == quantity else "conflict"', '"duplicate"',
+        (
+            f"{RECEIVER}the_same_id_with_another_quantity_is_a_conflict_that_counts_as_a_request_only",
+            "tests/engine/test_stories.py::test_the_same_id_with_another_quantity_is_a_conflict_at_the_queue_and_at_the_receiver",
+        ),
+    ),
+)  # fmt: skip

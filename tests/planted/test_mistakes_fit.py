@@ -1,0 +1,37 @@
+"""Every planted mistake can still be planted: the product has moved on and the table with it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.planted.__main__ import BASE_DIR, place
+from tests.planted.mistakes import MISTAKES
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: re.sub(r"\W+", " ", mistake.name))
+def test_its_old_text_stands_once_and_the_new_one_is_python(mistake):
+    text = place(mistake, BASE_DIR)
+    assert text != (BASE_DIR / mistake.file).read_text()
+    ast.parse(text)
+
+
+def test_names_are_told_once():
+    names = [mistake.name for mistake in MISTAKES]
+    assert len(names) == len(set(names)) > 30
+
+
+@pytest.mark.parametrize("test", sorted({test for mistake in MISTAKES for test in mistake.tests}))
+def test_every_named_test_is_there(test):
+    path, name = test.split("::")
+    names = {
+        node.name for node in ast.parse(Path(BASE_DIR / path).read_text()).body if isinstance(node, ast.FunctionDef)
+    }
+    assert name in names
+
+
+def test_a_text_that_stands_twice_or_nowhere_is_refused():
+    for old in ("state", "no such text"):
+        with pytest.raises(ValueError, match="stands"):
+            place(type(MISTAKES[0])("x", "queue_app/store/jobs.py", old, "", ()), BASE_DIR)
