@@ -43,7 +43,8 @@ class Proof:
 def confirm_identity(user: User, password: str, *, channel: str = "console") -> Proof:
     """Prove identity again by the password, for one decision. NotAllowed when it is wrong, or after 5 wrong ones within
     15 minutes; each refusal is recorded. The time that hashing takes is spent outside any transaction."""
-    actor = actor_of(user, channel=channel)
+    with recorded(user, "confirm_identity", f"identity:{user.pk}", channel=channel, proof=""):
+        actor = actor_of(user, channel=channel)
     target = f"identity:{actor.id}"
     refused = list(
         AuditEvent.objects.filter(target=target, action="refused")
