@@ -12,6 +12,7 @@ from queue_app.views import (
     orders,
     overview,
     quarantine,
+    redrive_asking,
     redrives,
     saved_filters,
 )
@@ -47,6 +48,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/", audit.audit_list, name="audit_list"),
     path("audit/export/", audit.audit_export, name="audit_export"),
     path("audit/<small:seq>/", audit.audit_event, name="audit_event"),
+    path("redrives/", redrive_asking.redrive_list, name="redrive_list"),
+    path("redrives/new/", redrive_asking.redrive_new, name="redrive_new"),
     path("redrives/<small:plan_id>/", redrives.redrive, name="redrive"),
     path("redrives/<small:plan_id>/live/", redrives.redrive_live, name="redrive_live"),
     path("redrives/<small:plan_id>/orders/", redrives.redrive_items, name="redrive_items"),
