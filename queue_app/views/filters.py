@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_app.policy.filter_words import FIELDS
 from queue_app.policy.filters import PAGE_NAMES, Filter, FilterError, parse
-from queue_app.policy.windows import local_instant_ms
+from queue_app.policy.windows import DAY_MS, MINUTE_MS, local_instant_ms
 from queue_app.store import queues
 from queue_app.templatetags.words import age, local_time, reason_word, zone_name
 
@@ -111,7 +111,8 @@ def _said(name: str, written: str, value: object) -> str:
         at = local_time(value)
         return f"{at:%Y-%m-%d %H:%M:%S} {zone_name(at)}" if at else f"{value} ms"
     if name in ("min_age", "max_age") and isinstance(value, int):
-        return age(value)
+        exact = value % MINUTE_MS == 0 and (value < DAY_MS or value % DAY_MS == 0)
+        return age(value) if exact else written
     return written
 
 

@@ -25,7 +25,7 @@ STEP_MARKS = {
 STEP_SENTENCES = {
     "accepted": gettext_lazy("Accepted"),
     "attempt": gettext_lazy("Try %(attempt)s: being delivered by %(worker)s"),
-    "retry": gettext_lazy("Try %(attempt)s failed and was to be repeated"),
+    "retry": gettext_lazy("Try %(attempt)s failed"),
     "permanent": gettext_lazy("Try %(attempt)s: refused by the receiver for good"),
     "lease_expired": gettext_lazy("Try %(attempt)s: its worker never answered. It may have been delivered"),
     "unknown": gettext_lazy("Try %(attempt)s: the answer proved nothing. It may have been delivered"),
