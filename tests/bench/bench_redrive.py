@@ -1,0 +1,213 @@
+"""How fast orders are frozen and redriven: `python -m tests.bench.bench_redrive [ORDERS]` prints a table.
+
+On a fresh SQLite database, or with DATABASE_URL on that (empty) one. `full speed` ticks without a rate, which no person
+can choose; the other rows are a real redriver beside a worker that asks for orders all the time.
+"""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+ORDERS = 20_000
+
+
+def _set_up() -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from queue_app.services.accounts import set_person
+
+    call_command("migrate", verbosity=0)
+    set_person("oda", role="operator", password="a good password", active=True, see_payloads=None)
+    set_person("tom", role="team_lead", password="a good password", active=True, see_payloads=None)
+
+
+def _percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
+def _frozen(n: int, first: int) -> tuple[int, dict[str, float]]:
+    """Bury `n` orders and freeze them as a redriver does; the plan and how it went."""
+    from django.contrib.auth.models import User
+
+    from queue_app import clock
+    from queue_app.policy.filters import Filter
+    from queue_app.policy.selections import CHUNK, by_filter
+    from queue_app.policy.terms import MAX_RATE_MJ, Terms
+    from queue_app.services import freezing, plans
+    from queue_app.store import database
+    from tests.dead_rows import bury
+
+    with database.write():
+        bury(n, now_ms=clock.now_ms(), over_ms=3_600_000, groups=[("snacks", "permanent", "http_503")], first=first)
+    plans.IN_REQUEST = -1
+    asker = User.objects.get(username="oda")
+    plan = plans.ask(asker, by_filter(Filter(queue="snacks")), Terms(MAX_RATE_MJ, canary=0), note="BENCH-1").plan
+    size, held, start = CHUNK[0], [], time.perf_counter()
+    while True:
+        before = time.perf_counter()
+        progress = freezing.step(plan, size)
+        held.append((time.perf_counter() - before) * 1_000)
+        if progress is None or progress.done:
+            break
+        size = progress.size
+    seconds = time.perf_counter() - start
+    return plan, {
+        "freeze per s": n / seconds,
+        "chunk p50 ms": _percentile(held, 0.5),
+        "chunk p99 ms": _percentile(held, 0.99),
+    }
+
+
+def _approved(plan: int, rate_mj: int | None = None) -> None:
+    from django.contrib.auth.models import User
+
+    from queue_app.models import Plan
+    from queue_app.policy.approvals import Tightening
+    from queue_app.services import approvals
+
+    lead = User.objects.get(username="tom")
+    row = Plan.objects.get(pk=plan)
+    approvals.approve(
+        lead,
+        plan,
+        round=1,
+        digest=row.digest,
+        note="BENCH-2",
+        typed=str(row.planned),
+        proof=approvals.confirm_identity(lead, "a good password"),
+        tightening=Tightening(rate_mj=rate_mj),
+    )
+
+
+def full_speed(n: int, bite: int) -> dict[str, float]:
+    """Tick after tick without rate and rest; redrives per second and how long a tick takes."""
+    from queue_app.services import ticks
+
+    plan, numbers = _frozen(n, 0)
+    _approved(plan)
+    assert ticks.begin(plan)
+    took: list[float] = []
+    start = time.perf_counter()
+    while True:
+        before = time.perf_counter()
+        done = ticks.tick(plan, bite=bite, unlimited=True)
+        took.append((time.perf_counter() - before) * 1_000)
+        if done.due_ms is None:
+            break
+    seconds = time.perf_counter() - start
+    assert done.state == "ended", done
+    return numbers | {
+        "redrives per s": n / seconds,
+        "tick p50 ms": _percentile(took, 0.5),
+        "tick p99 ms": _percentile(took, 0.99),
+    }
+
+
+def _claiming(seconds: float, ready: Any, answers: Any) -> None:
+    import django
+
+    django.setup()
+    from queue_app.services import queue
+
+    ready.set()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        before = time.perf_counter()
+        leases = queue.claim("bench", limit=1)
+        times.append((time.perf_counter() - before) * 1_000)
+        for lease in leases:
+            queue.finish(lease.id, lease.token, "ok")
+        time.sleep(0.01)
+    answers.put((_percentile(times, 0.5), _percentile(times, 0.99), max(times)))
+
+
+def at_rate(rate: int, seconds: float, redrivers: int) -> dict[str, float]:
+    """A batch at so many jobs/s by real redrivers, beside one worker that claims: the rate met and the claim's delay."""
+    from queue_app.models import Redrive
+
+    n = int(rate * (seconds + 5))
+    plan, _ = _frozen(n, 0)
+    context = multiprocessing.get_context("spawn")
+    answers, ready = context.Queue(), context.Event()
+
+    def claims() -> tuple[float, float, float]:
+        ready.clear()
+        child = context.Process(target=_claiming, args=(seconds, ready, answers))
+        child.start()
+        ready.wait()
+        found = answers.get()
+        child.join()
+        return found
+
+    idle = claims()
+    _approved(plan, rate * 1_000)
+    children = [
+        subprocess.Popen([sys.executable, "manage.py", "redriver", "--owner", f"bench-{k}"], stderr=subprocess.DEVNULL)
+        for k in range(redrivers)
+    ]
+    while not Redrive.objects.exists():
+        time.sleep(0.05)
+    busy = claims()
+    stamps = list(Redrive.objects.order_by("id").values_list("at_ms", flat=True))
+    for child in children:
+        child.terminate()
+        child.wait()
+    steady = [at for at in stamps if stamps[0] + 1_000 <= at < stamps[0] + 1_000 + int((seconds - 2) * 1_000)]
+    worst = max(sum(at <= other < at + 1_000 for other in stamps) for at in stamps[:: max(1, rate // 5)])
+    return {
+        "asked per s": rate,
+        "met per s": len(steady) / (seconds - 2),
+        "most in any second": worst,
+        "claim idle p99 ms": idle[1],
+        "claim busy p50 ms": busy[0],
+        "claim busy p99 ms": busy[1],
+        "claim busy max ms": busy[2],
+    }
+
+
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {"full_speed": full_speed, "at_rate": at_rate}
+
+
+def _fresh(name: str, *arguments: object) -> dict[str, float]:
+    """One measure in a process and a database of its own."""
+    with tempfile.TemporaryDirectory(prefix="snackops-bench-") as folder:
+        environ = {
+            **os.environ,
+            "SNACKOPS_DATA": folder,
+            "DJANGO_SETTINGS_MODULE": "snackops.settings",
+            "SNACKOPS_LOG_LEVEL": "ERROR",
+        }
+        command = [sys.executable, "-m", "tests.bench.bench_redrive", "--measure", json.dumps([name, *arguments])]
+        done = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main(arguments: list[str]) -> None:
+    """Print one row per measure."""
+    if arguments[:1] == ["--measure"]:
+        _set_up()
+        name, *rest = json.loads(arguments[1])
+        print(json.dumps(MEASURES[name](*rest)))
+        return
+    n = int(arguments[0]) if arguments else ORDERS
+    for title, row in (
+        *((f"full speed, bite {bite}", _fresh("full_speed", n, bite)) for bite in (200, 1_000)),
+        *((f"{rate}/s, {k} redrivers", _fresh("at_rate", rate, 20, k)) for rate, k in ((50, 1), (500, 1), (500, 2))),
+    ):
+        print(title)
+        for name, value in row.items():
+            print(f"  {name:<22} {value:>12,.1f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
