@@ -8,10 +8,14 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import Page
 
-from queue_app.services import looks
+from queue_app.models import Plan
+from queue_app.policy.selections import by_group
+from queue_app.policy.terms import Terms
+from queue_app.services import looks, plans
 from tests.browser.night import bad_night
 
 pytestmark = pytest.mark.django_db(transaction=True)
+PLAN = "the number of the plan"
 PAGES = [
     ("overview", ()),
     ("quarantine_list", ()),
@@ -20,9 +24,27 @@ PAGES = [
     ("investigation_list", ()),
     ("investigation_new", ()),
     ("job", ("n-7",)),
+    ("redrive_list", ()),
+    ("redrive_new", ()),
+    ("redrive", (PLAN,)),
+    ("redrive_items", (PLAN,)),
+    ("redrive_decide", (PLAN,)),
+    ("audit_list", ()),
+    ("audit_event", (1,)),
     ("preferences", ()),
     ("password_change", ()),
 ]
+
+
+def address(name: str, arguments: tuple) -> str:
+    """The address, with the number that the plan really got."""
+    return reverse(name, args=[Plan.objects.get().pk if part == PLAN else part for part in arguments])
+
+
+def night_with_a_plan(operator: User) -> None:
+    """The bad night, and somebody asked for a redrive."""
+    bad_night()
+    plans.ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(1_000), note="INC-2")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -34,13 +56,13 @@ def test_every_page_keeps_nobody_out(
     barriers: Callable[[Page], list[str]],
     scheme: Any,
 ) -> None:
-    bad_night()
+    night_with_a_plan(operator)
     looks.record(operator, "group", "INC-1", "looking", group=("snacks", "permanent", "http_422"), comment="見た")
     sign_in(operator)
     page.emulate_media(color_scheme=scheme)
     found = {}
     for name, arguments in PAGES:
-        page.goto(live_server.url + reverse(name, args=arguments))
+        page.goto(live_server.url + address(name, arguments))
         found[name] = barriers(page)
         page.set_viewport_size({"width": 320, "height": 700})
         if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
@@ -53,11 +75,11 @@ def test_every_page_keeps_nobody_out(
 def test_pages_speak_the_language_and_fit(
     page: Page, live_server: Any, operator: User, sign_in: Callable[[User], None], language: str
 ) -> None:
-    bad_night()
+    night_with_a_plan(operator)
     sign_in(operator)
     page.context.add_cookies([{"name": "django_language", "value": language, "url": live_server.url}])
     for name, arguments in PAGES:
-        page.goto(live_server.url + reverse(name, args=arguments))
+        page.goto(live_server.url + address(name, arguments))
         assert page.evaluate("document.documentElement.lang.toLowerCase()") == language, name
         page.set_viewport_size({"width": 320, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

@@ -1,0 +1,138 @@
+"""A redrive in the browser with two people: the trial fails, it halts by itself, the repair, a new round, the end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, expect
+
+from queue_app.delivery.redriver import Redriver
+from queue_app.models import Job, Plan, Queue, Redrive
+from queue_app.services import queue
+from tests.browser.night import bad_night
+from tests.conftest import PASSWORD
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
+
+
+def redriver_until(state: str) -> Plan:
+    """Redriver rounds until the plan stands so; a bound instead of a sleep."""
+    redriver = Redriver("redriver-test")
+    for _round in range(20_000):
+        redriver.once()
+        plan = Plan.objects.get()
+        if plan.state == state:
+            return plan
+    raise AssertionError(f"never {state}: {plan.state} {plan.why}")
+
+
+def work_through(outcome: str, code: str = "") -> int:
+    """Deliver everything that is due."""
+    n = 0
+    while leases := queue.claim("w-2", limit=100):
+        queue.finish_many([queue.Result(lease.id, lease.token, outcome, code) for lease in leases])
+        n += len(leases)
+    return n
+
+
+def redriver_and_worker(outcome: str, code: str, state: str) -> Plan:
+    """Redriver and worker side by side until the plan stands so."""
+    redriver = Redriver("redriver-test")
+    for _round in range(20_000):
+        redriver.once()
+        work_through(outcome, code)
+        plan = Plan.objects.get()
+        if plan.state == state:
+            return plan
+    raise AssertionError(f"never {state}: {plan.state} {plan.why}")
+
+
+def quick_bad_night() -> None:
+    """The bad night, in a queue whose usual pace does not make a test wait."""
+    bad_night()
+    Queue.objects.update(rate_mj=1_000_000)
+
+
+def ask_in_browser(page: Page, live_server: Any) -> None:
+    """From the cause's page to a plan that waits."""
+    page.goto(live_server.url + reverse("group", args=["snacks", "exhausted", "http_503"]))
+    page.get_by_role("link", name="Ask for a redrive").click()
+    page.get_by_label("Ticket or reference").fill("INC-2041")
+    page.get_by_role("main").locator("button[type=submit], button.button-primary").last.click()
+    expect(page.locator(".headline")).to_contain_text("40 orders, waits for approval")
+
+
+def decide_in_browser(page: Page, live_server: Any, note: str, password: str = PASSWORD) -> None:
+    """The lead's form, filled in and sent."""
+    plan = Plan.objects.get()
+    page.goto(live_server.url + reverse("redrive_decide", args=[plan.pk]))
+    page.get_by_label("Ticket or reference").fill(note)
+    typed = page.get_by_label("Type the number of orders")
+    if typed.count():
+        typed.fill(str(plan.planned - plan.redriven - plan.skipped))
+    page.get_by_label("Your password, again").fill(password)
+    page.get_by_role("button", name="Approve").click()
+
+
+def the_story(operators: Page, leads: Page, live_server: Any) -> None:
+    ask_in_browser(operators, live_server)
+    plan = Plan.objects.get()
+    expect(operators.get_by_role("link", name="Decide")).to_have_count(0)
+    decide_in_browser(leads, live_server, "CHG-1", password="wrong")
+    expect(leads.locator("main")).to_contain_text("The password is not right.")
+    assert Plan.objects.get().state == "proposed"
+    assert leads.get_by_label("Ticket or reference").input_value() == "CHG-1"
+    decide_in_browser(leads, live_server, "CHG-1")
+    expect(leads.locator(".headline")).to_contain_text("approved, waits for its turn")
+    # the receiver still refuses: the trial dies and the rest is never touched
+    redriver_and_worker("permanent", "http_503", "halted")
+    trial = Redrive.objects.count()
+    assert trial == plan.canary
+    leads.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    expect(leads.locator(".headline")).to_contain_text("halted by itself")
+    expect(leads.locator("main")).to_contain_text("Too many orders of the trial died again")
+    # repaired: a new round with a new trial carries on
+    leads.get_by_role("link", name="Decide whether it goes on").click()
+    decide_in_browser(leads, live_server, "CHG-2")
+    redriver_and_worker("ok", "", "ended")
+    leads.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    expect(leads.locator(".headline")).to_contain_text("carried out")
+    plan.refresh_from_db()
+    assert plan.planned == plan.redriven + plan.skipped == 40
+    assert Redrive.objects.count() == plan.redriven
+    assert Job.objects.filter(state="dead", code="http_503", id__startswith="n-").count() == trial
+    expect(leads.get_by_text("approved round 1: CHG-1")).to_be_visible()
+    expect(leads.get_by_text("approved round 2: CHG-2")).to_be_visible()
+
+
+def test_with_two_people_signed_in(
+    page: Page, browser: Browser, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    quick_bad_night()
+    sign_in(operator)
+    context = browser.new_context(locale="en-US")
+    leads = context.new_page()
+    leads.goto(live_server.url + reverse("sign_in"))
+    leads.get_by_label("Name").fill(team_lead.username)
+    leads.get_by_label("Password").fill(PASSWORD)
+    leads.get_by_role("main").get_by_role("button", name="Sign in").click()
+    the_story(page, leads, live_server)
+    context.close()
+
+
+def test_without_javascript(browser: Browser, live_server: Any, operator: User, team_lead: User) -> None:
+    quick_bad_night()
+    pages = []
+    for user in (operator, team_lead):
+        context = browser.new_context(java_script_enabled=False, locale="en-US")
+        page = context.new_page()
+        page.goto(live_server.url + reverse("sign_in"))
+        page.get_by_label("Name").fill(user.username)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("main").get_by_role("button", name="Sign in").click()
+        pages.append(page)
+    the_story(*pages, live_server)
+    for page in pages:
+        page.context.close()
