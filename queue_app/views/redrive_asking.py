@@ -22,6 +22,7 @@ from queue_app.policy.queues import QueuePolicy
 from queue_app.policy.selections import Selection, by_filter, by_ids
 from queue_app.reads import dead, figures, plans, previews, selected
 from queue_app.services import plans as asking
+from queue_app.services.asking import recorded
 from queue_app.services.people import actor_of, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import database, queues
@@ -99,12 +100,13 @@ def redrive_new(request: HttpRequest) -> HttpResponse:
     bound = request.method == "POST" or any(name in given for name in TERMS)
     wanted = request.method == "POST" and "recalculate" not in given
     form = RedriveForm(given if bound else None, policy=_policy(choice.queue), asking=wanted)
+    if wanted:
+        with recorded(request.user, "plan", "plan:new", channel="console", proof="session"):  # type: ignore[arg-type]
+            require(actor, "plan")
     if bound and form.is_valid() and wanted:
         receipt = _asked(request, choice.selection, form)
         if receipt is not None:
             return redirect("redrive", receipt.plan)
-    if wanted:
-        require(actor, "plan")
     context = _context(request, choice, form) | {"may_plan": actor.may("plan")}
     fragment = request.headers.get("HX-Target") == "preview"
     template = "redrives/_preview.html" if fragment else "redrives/new.html"

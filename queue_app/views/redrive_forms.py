@@ -28,8 +28,8 @@ from queue_app.policy.terms import (
     parse_rate,
     parse_whole,
     preset,
-    rate_text,
 )
+from queue_app.templatetags.plan_words import pace
 from queue_app.templatetags.words import age
 from queue_app.views.investigation_forms import CommentField, NoteField
 from queue_app.views.refusals import sentence_of
@@ -95,13 +95,16 @@ class RedriveForm(forms.Form):
     )
     canary = _Typed(_("Size of the trial"), _("So many orders go first; 0 is no trial."), inputmode="numeric")
     stop = _Typed(_("Halt when so many per cent come back"), _("From 0.1 to 100."), inputmode="decimal")
-    canary_wait = _Typed(_("Longest wait for the trial's results"), _("Such as 90s, 10m or 2h; then it pauses."))
+    canary_wait = _Typed(_("Longest wait for the trial's results"), _("Such as 90s or 2h; then it pauses. Empty: 10m."))
     cap = _Typed(_("At most so many orders"), _("The oldest first. Empty: all."), inputmode="numeric")
     max_dead = _Typed(_("Not if in quarantine for longer than"), _("Such as 36h or 7d. Empty: no such limit."))
     max_attempts = _Typed(_("New tries of each order"), _("Empty: as many as it had."), inputmode="numeric")
-    budget = _Typed(_("New time of each order"), _("Such as 12h. Empty: the usual time of the queue."))
+    budget = _Typed(_("New time of each order"), "")
 
     def __init__(self, data: Any = None, *, policy: QueuePolicy, asking: bool = False) -> None:
+        if data is not None and not data.get("preset"):
+            data = data.copy()
+            data["preset"] = "normal"
         super().__init__(data, initial={"preset": "normal"})
         self.asking = asking
         self.refused: set[str] = set()
@@ -109,7 +112,9 @@ class RedriveForm(forms.Form):
         self.terms = self.usual["normal"]
         choices: Any = self.fields["preset"]
         choices.choices = [(name, _preset_word(name, self.usual[name])) for name in PRESETS]
-        self.fields["note"].widget.attrs["required"] = True
+        self.fields["budget"].help_text = _("Such as 12h. Empty: the usual %(time)s of the queue.") % {
+            "time": age(policy.budget_ms)
+        }
 
     @property
     def paced(self) -> bool:
@@ -180,10 +185,7 @@ class RedriveForm(forms.Form):
 
 
 def _preset_word(name: str, terms: Terms) -> str:
-    values = {"rate": rate_text(terms.rate_mj), "trial": terms.canary, "stop": terms.stop_permille // 10}
+    values = {"pace": pace(terms.rate_mj), "trial": terms.canary, "stop": terms.stop_permille // 10}
     if name == "careful":
-        return (
-            gettext("Careful: %(rate)s orders per second, a trial of %(trial)s, halts when %(stop)s%% come back")
-            % values
-        )
-    return gettext("Normal: %(rate)s orders per second, a trial of %(trial)s, halts when %(stop)s%% come back") % values
+        return gettext("Careful: pace %(pace)s, a trial of %(trial)s orders, halts when %(stop)s%% come back") % values
+    return gettext("Normal: pace %(pace)s, a trial of %(trial)s orders, halts when %(stop)s%% come back") % values
