@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
+from queue_app.policy.audit_actions import ACTIONS
 from queue_app.policy.audit_filters import NAMES, REFUSED, AuditFilter, parse, place
 from queue_app.policy.cells import Column, Row, utc
 from queue_app.policy.errors import gettext_noop
@@ -20,7 +21,7 @@ from queue_app.reads.audit import EventRow
 from queue_app.services import exports
 from queue_app.services.people import Actor, actor_of, require
 from queue_app.store import database
-from queue_app.templatetags.audit_words import ACTIONS, details
+from queue_app.templatetags.audit_words import details
 from queue_app.views import filters
 from queue_app.views.downloads import answer
 
@@ -30,8 +31,8 @@ LABELS = {
     "target": _("Order or redrive"),
     "from": _("From"),
     "to": _("Before"),
-    "outcome": _("Refused only"),
-    "steps": _("Steps of the redriver too"),
+    "outcome": _("Outcome"),
+    "steps": _("With the steps of the redriver"),
     "before": _("Place in the list"),
     "after": _("Place in the list"),
 }
@@ -201,4 +202,4 @@ def _story(row: EventRow) -> audit_story.RedriveStory | None:
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return "–" if value is None or value == "" else value if isinstance(value, str) else json.dumps(value)
