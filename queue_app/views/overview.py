@@ -8,8 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from queue_app import conf
 from queue_app.policy.figures import Figures
 from queue_app.policy.headlines import headline, needs
+from queue_app.reads import plans
 from queue_app.reads.figures import figures
 from queue_app.services.people import actor_of, require
 from queue_app.store import database
@@ -42,23 +44,25 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     require(actor, "read")
     found = figures(database.now_ms())
     wanted = needs(found)
+    deciding = plans.waiting_for(actor.id, actor.roles, solo=conf.solo_approval(), limit=NEEDS_SHOWN)
     return {
         "f": found,
         "headline": headline(found),
         "needs": wanted[:NEEDS_SHOWN],
+        "deciding": deciding,
         "needs_left": len(wanted) - NEEDS_SHOWN,
         "causes": found.groups[:CAUSES_SHOWN],
         "causes_left": max(0, len(found.groups) - CAUSES_SHOWN),
         "chart": flow_chart(found.day),
         "may_investigate": actor.may("investigate"),
         "as_of_ms": found.as_of_ms,
-        "seen": _digest(found),
+        "seen": _digest(found, deciding),
         "section": "overview",
     }
 
 
-def _digest(found: Figures) -> str:
+def _digest(found: Figures, deciding: list[plans.Line]) -> str:
     """What the page shows but its as-of time, to the minute: ages are part of the picture."""
     processes = tuple(replace(process, seen_at_ms=0) for process in found.processes)
     still = replace(found, as_of_ms=found.as_of_ms // MINUTE_MS, processes=processes, minutes=())
-    return hashlib.sha256(repr(still).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((still, deciding)).encode()).hexdigest()[:16]

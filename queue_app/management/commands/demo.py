@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from typing import IO, Any, NoReturn
 
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, connections
 
@@ -103,8 +103,7 @@ class Command(BaseCommand):
         wait_until_up(f"http://{HOST}:{options['port']}/livez", web)
         for number in range(1, options["workers"] + 1):
             child(f"worker {number}", python("worker", "--owner", f"worker-{number}"))
-        if "redriver" in get_commands():
-            child("redriver", python("redriver", "--owner", "redriver-1"))
+        child("redriver", python("redriver", "--owner", "redriver-1"))
         if not options["no_feed"]:
             child("feeder", python("demo_feed"))
 
