@@ -133,6 +133,7 @@ def test_without_javascript(browser: Browser, live_server: Any, operator: User, 
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("main").get_by_role("button", name="Sign in").click()
         pages.append(page)
-    the_story(*pages, live_server)
+    operators, leads = pages
+    the_story(operators, leads, live_server)
     for page in pages:
         page.context.close()
