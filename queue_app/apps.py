@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
 from django.db.models.signals import post_migrate
 
 
@@ -13,9 +14,11 @@ class QueueAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect post_migrate; imports wait until the models are loaded."""
+        """Connect post_migrate and the sign-in; imports wait until the models are loaded."""
         from queue_app import checks  # noqa: F401 - registers the system checks
+        from queue_app.services import session_limits
 
+        user_logged_in.connect(session_limits.begin)
         post_migrate.connect(_after_migrate, sender=self)
 
 

@@ -25,6 +25,21 @@ def solo_approval() -> bool:
     return bool(settings.SOLO_APPROVAL)
 
 
+def behind_proxy() -> bool:
+    """Whether a proxy of the installation stands in front, whose headers may be believed (SNACKOPS_TRUST_PROXY)."""
+    return bool(settings.BEHIND_PROXY)
+
+
+def sign_in_tries_per_address() -> int:
+    """Failed sign-ins from one address, over all names, before it waits (SNACKOPS_SIGN_IN_TRIES_PER_ADDRESS)."""
+    return int(settings.SIGN_IN_TRIES_PER_ADDRESS)
+
+
+def session_limits_s() -> tuple[int, int]:
+    """Seconds that a session lives without a person at it, and in all."""
+    return settings.SESSION_IDLE_S, settings.SESSION_COOKIE_AGE
+
+
 def site_time_zone() -> str:
     """The zone of people who chose none."""
     return str(settings.TIME_ZONE)

@@ -44,6 +44,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "queue_app.views.sessions.SessionLimits",
     "queue_app.views.frame.PreferenceMiddleware",
     "queue_app.views.frame.SignInGate",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -111,7 +112,12 @@ AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # trying again early does not make the wait longer
 AXES_LOCKOUT_CALLABLE = "queue_app.views.account.locked_out"
 AXES_VERBOSE = False
-SESSION_COOKIE_AGE = 12 * 3600
+AXES_HANDLER = "queue_app.views.throttle.Throttle"
+AXES_CLIENT_IP_CALLABLE = "queue_app.views.throttle.client_address"
+AXES_DISABLE_ACCESS_LOG = True  # the record of the product keeps sign-ins
+SIGN_IN_TRIES_PER_ADDRESS = env.integer("SNACKOPS_SIGN_IN_TRIES_PER_ADDRESS", 50, low=1, high=100_000)
+SESSION_IDLE_S = env.integer("SNACKOPS_SESSION_IDLE_MIN", 120, low=1, high=1_440) * 60  # without a person at it
+SESSION_COOKIE_AGE = env.integer("SNACKOPS_SESSION_HOURS", 12, low=1, high=168) * 3600  # in all
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True

@@ -5,6 +5,7 @@ An action, target or channel that is not known here is shown as it is stored, fo
 
 import json
 from collections.abc import Mapping
+from typing import Protocol
 
 from django import template
 from django.utils.html import escape, format_html
@@ -13,14 +14,32 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 
 from queue_app.policy.audit_actions import ACTIONS, ANEW, BY_ITSELF, CHANNELS, PROOFS, SENTENCES, TONES, TRIED, UNKNOWN
-from queue_app.reads.audit import EventRow
 from queue_app.templatetags.addresses import cause_of, page_of
 from queue_app.templatetags.words import reason_word
 
 register = template.Library()
 
 
-def details(row: EventRow) -> Mapping[str, object]:
+class Event(Protocol):
+    """A row of the record, as far as words need it."""
+
+    @property
+    def actor_id(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def roles(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
+
+def details(row: Event) -> Mapping[str, object]:
     """The stored detail as a mapping; after tampering it may be anything, then {}."""
     try:
         found = json.loads(row.detail)
@@ -35,7 +54,7 @@ def _again(more: Mapping[str, object]) -> bool:
 
 
 @register.simple_tag
-def event_sentence(row: EventRow) -> SafeString:
+def event_sentence(row: Event) -> SafeString:
     """What happened, as one sentence with a link to what it was about."""
     more = details(row)
     template_ = SENTENCES.get(row.action, "")
@@ -56,7 +75,7 @@ def event_sentence(row: EventRow) -> SafeString:
 
 
 @register.filter
-def who(row: EventRow) -> str:
+def who(row: Event) -> str:
     """The name of that moment; programs are named too."""
     if row.actor_id is None and row.source == "redriver":
         return _("The redriver")
@@ -137,12 +156,12 @@ def event_icon(action: str) -> str:
 
 
 @register.filter
-def roles_of(row: EventRow) -> list[str]:
+def roles_of(row: Event) -> list[str]:
     """The roles of that moment."""
     return [role for role in row.roles.split(",") if role]
 
 
 @register.filter
-def refusal_of(row: EventRow) -> str:
+def refusal_of(row: Event) -> str:
     """The sentence that refused, as it was recorded (in English); '' for other events."""
     return str(details(row).get("why", "")) if row.action == "refused" else ""

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from axes.helpers import get_cool_off
-from axes.models import AccessAttempt
 from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -20,9 +20,12 @@ from django.views.i18n import set_language
 
 from queue_app import clock
 from queue_app.reads.preferences import THEMES
+from queue_app.services import sessions
+from queue_app.services.people import actor_of
 from queue_app.store import preferences as kept
 from queue_app.templatetags.frame import address
 from queue_app.views.account_forms import NewPasswordForm, PreferenceForm, SignInForm
+from queue_app.views.throttle import client_address, waits_until
 
 
 def home() -> str:
@@ -45,6 +48,13 @@ class SignIn(LoginView):
             return self.http_method_not_allowed(request)
         return super().dispatch(request, *args, **kwargs)
 
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Sign in, and say so in the record."""
+        response = super().form_valid(form)
+        actor = actor_of(self.request.user, channel="console", proof="password")
+        sessions.signed_in(actor, client_address(self.request))
+        return response
+
     def get_default_redirect_url(self) -> str:
         """The overview."""
         return home()
@@ -54,6 +64,14 @@ class SignOut(LogoutView):
     """POST only; the session ends on the server."""
 
     http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign out whoever is signed in, and say so in the record."""
+        actor = actor_of(request.user, channel="console", proof="session") if request.user.is_authenticated else None
+        response = super().post(request, *args, **kwargs)
+        if actor:
+            sessions.signed_out(actor, client_address(request))
+        return response
 
 
 class ChangePassword(PasswordChangeView):
@@ -69,20 +87,23 @@ class ChangePassword(PasswordChangeView):
         return {**super().get_form_kwargs(), "request": self.request}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Say what happened, also to the other sessions."""
-        response = super().form_valid(form)
+        """Change it together with its event in the record, and say what happened, also to the other sessions."""
+        actor = actor_of(self.request.user, channel="console", proof="password")
+        sessions.change_password(form.user, actor, form.cleaned_data["new_password1"])
+        update_session_auth_hash(self.request, form.user)
         messages.success(self.request, _("Your password is changed. All your other sessions have ended."))
-        return response
+        return redirect(self.get_success_url())
 
 
 def locked_out(request: HttpRequest, _response: HttpResponseBase | None, credentials: Any) -> HttpResponse:
-    """429 after too many failures for one name from one address: when to try again, whether or not the name exists."""
+    """429 after too many failures for one name from one address, or from the address over all names.
+
+    Says when to try again, whether or not the name exists.
+    """
     wait = get_cool_off(request) or timedelta(minutes=15)
     name = str((credentials or {}).get("username") or "")
-    tries = AccessAttempt.objects.filter(ip_address=request.axes_ip_address)  # type: ignore[attr-defined]
-    last = tries.filter(username=name).order_by("-attempt_time").values_list("attempt_time", flat=True).first()
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
-    seconds = max(1, int(((last or now) + wait - now).total_seconds()))
+    seconds = max(1, int(((waits_until(request, name) or now + wait) - now).total_seconds()))
     context = {"again_at_ms": clock.now_ms() + seconds * 1000, "wait_ms": -(-seconds // 60) * 60_000}
     answer = render(request, "account/locked_out.html", context, status=429)
     answer["Retry-After"] = str(seconds)
