@@ -1,5 +1,7 @@
 """Marks that screens draw: icons, bars, parts of a whole. All are SVG attributes, because the policy forbids styles."""
 
+from functools import cache
+
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -45,6 +47,11 @@ def icon(name: str) -> SafeString:
 
     An unknown name is a KeyError: a mark that is missing should be seen when the page is written.
     """
+    return _drawn(name)
+
+
+@cache  # a page of 200 rows shows some of them hundreds of times
+def _drawn(name: str) -> SafeString:
     return format_html(
         '<svg class="icon" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6"'
         ' stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="{}"/></svg>',

@@ -1,13 +1,15 @@
 """Forms of the account pages. Lengths are checked before any hash is computed."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.validators import MaxLengthValidator
+from django.forms.utils import flatatt
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from queue_app.conf import site_time_zone
@@ -15,6 +17,7 @@ from queue_app.templatetags.frame import OWN_NAMES
 from queue_app.views.frame import ZONES
 
 NAME_LIMIT, PASSWORD_LIMIT = 150, 4096
+ZONE_CHOICES = tuple((name, name.replace("_", " ")) for name in sorted(ZONES))
 
 
 def _limit(field: forms.Field, length: int, message: Any) -> None:
@@ -57,7 +60,20 @@ class NewPasswordForm(PasswordChangeForm):
 def zone_choices() -> list[tuple[str, str]]:
     """The site's zone first, then every zone that has a place, and UTC."""
     site = _("The site's zone: %(zone)s") % {"zone": site_time_zone()}
-    return [("", str(site)), *((name, name.replace("_", " ")) for name in sorted(ZONES & available_timezones()))]
+    return [("", str(site)), *ZONE_CHOICES]
+
+
+class LongSelect(forms.Select):
+    """A select with hundreds of options in one piece: Django's own renders a template for each of them."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:  # noqa: ARG002
+        """The element as HTML."""
+        shown = flatatt(self.build_attrs(self.attrs, {**(attrs or {}), "name": name}))
+        chosen = "" if value is None else str(value)
+        options = ((key, " selected" if key == chosen else "", words) for key, words in self.choices)
+        return format_html(
+            "<select{}>{}</select>", shown, format_html_join("", '<option value="{}"{}>{}</option>', options)
+        )
 
 
 class PreferenceForm(forms.Form):
@@ -72,6 +88,7 @@ class PreferenceForm(forms.Form):
         label=_("Time zone"),
         required=False,
         choices=zone_choices,
+        widget=LongSelect,
         help_text=_("All times on all pages are shown in this zone."),
     )
     theme = forms.ChoiceField(
