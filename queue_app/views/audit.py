@@ -27,7 +27,7 @@ from queue_app.views.downloads import answer
 
 LABELS = {
     "who": _("Who"),
-    "action": _("What happened"),
+    "action": _("Event"),
     "target": _("Order or redrive"),
     "from": _("From"),
     "to": _("Before"),

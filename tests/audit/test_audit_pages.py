@@ -65,7 +65,7 @@ def test_the_list_tells_what_happened_in_whole_sentences(auditor: User, redrive:
 
 
 def _cells(page: str) -> list[str]:
-    return re.findall(r'<td data-label="What happened">(.*?)<span class="sub"', page, re.DOTALL)
+    return re.findall(r'<td data-label="Event">(.*?)<span class="sub"', page, re.DOTALL)
 
 
 @pytest.mark.parametrize(
