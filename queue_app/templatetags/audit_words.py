@@ -162,6 +162,10 @@ def roles_of(row: Event) -> list[str]:
 
 
 @register.filter
-def refusal_of(row: Event) -> str:
-    """The sentence that refused, as it was recorded (in English); '' for other events."""
-    return str(details(row).get("why", "")) if row.action == "refused" else ""
+def refusal_of(row: Event) -> SafeString | str:
+    """The sentence that refused; it is recorded in English, and said in the page's language where a catalog has it."""
+    why = str(details(row).get("why", "")) if row.action == "refused" else ""
+    if not why:  # the catalog's own head is filed under ''
+        return ""
+    said = gettext(why)
+    return said if said != why else format_html('<span lang="en">{}</span>', why)

@@ -116,6 +116,17 @@ def test_a_lead_and_an_auditor_see_refused_attempts(
     assert refusal in read(request.getfixturevalue(role)).get(f"/audit/{seq}/").text
 
 
+def test_a_refusal_is_said_in_the_language_of_the_reader(auditor: User, refusal: str, read: Read) -> None:
+    chain.append(
+        [event("refused", "plan:1", auditor.pk, detail={"tried": "stop", "why": "Some sentence of long ago."})]
+    )
+    page = read(auditor).get("/audit/?outcome=refused", headers={"Accept-Language": "ja"}).text
+    assert refusal == "Only team leads may do this."
+    assert refusal not in page
+    assert "チームリーダー" in page
+    assert '<span lang="en">Some sentence of long ago.</span>' in page
+
+
 def test_an_operator_never_sees_refused_attempts(operator: User, refusal: str, read: Read) -> None:
     client = read(operator)
     seq = AuditEvent.objects.get(action="refused").seq
