@@ -53,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("redrives/<small:plan_id>/", redrives.redrive, name="redrive"),
     path("redrives/<small:plan_id>/live/", redrives.redrive_live, name="redrive_live"),
     path("redrives/<small:plan_id>/orders/", redrives.redrive_items, name="redrive_items"),
+    path("redrives/<small:plan_id>/export/", redrives.redrive_export, name="redrive_export"),
     path("redrives/<small:plan_id>/decide/", redrives.redrive_decide, name="redrive_decide"),
     path("redrives/<small:plan_id>/move/", redrives.redrive_move, name="redrive_move"),
 ]

@@ -1,34 +1,61 @@
 """One redrive, from its list to what came of it: the page, its living part, the decision and the steering."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from queue_app import conf
-from queue_app.policy.errors import InvalidNote, NotAllowed, SnackOpsError
+from queue_app.policy.cells import Column, Row
+from queue_app.policy.errors import InvalidNote, NotAllowed, SnackOpsError, gettext_noop
 from queue_app.policy.plans import InvalidPlan, PlanMoved
 from queue_app.policy.steps import steps
 from queue_app.policy.terms import parse_rate, rate_text
 from queue_app.reads import plans as reads
-from queue_app.reads.plans import Detail
+from queue_app.reads.plans import Detail, ItemLine
 from queue_app.reads.previews import changes_since
-from queue_app.services import approvals, batches
+from queue_app.services import approvals, batches, exports
 from queue_app.services import plans as asking
 from queue_app.services.people import Actor, actor_of, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import database
 from queue_app.templatetags.plan_words import plan_state
 from queue_app.views.decision_forms import DecisionForm
+from queue_app.views.downloads import answer
 from queue_app.views.refusals import sentence_of
 
 PAGE_SIZE = 50
-ITEM_STATES = {"waiting": ("waiting",), "redriven": ("redriven",), "skipped": ("skipped",)}
-OUTCOMES = ("waiting", "done", "dead_same", "dead_other")
+NO_PART = gettext_noop("This part of the list does not exist.")
+NO_STEP = gettext_noop("There is no such step.")
+# part of the list -> states of its items and outcome, as reads.plans.plan_items takes them
+PARTS: dict[str, dict[str, Any]] = {
+    "": {},
+    "waiting": {"states": ("waiting",)},
+    "redriven": {"states": ("redriven",)},
+    "skipped": {"states": ("skipped",)},
+    "unended": {"outcome": "waiting"},
+    "done": {"outcome": "done"},
+    "dead_same": {"outcome": "dead_same"},
+    "dead_other": {"outcome": "dead_other"},
+}
+COLUMNS = (
+    Column("place", "number"),
+    Column("id", "id"),
+    Column("token", "number"),
+    Column("reason"),
+    Column("code"),
+    Column("dead_since_ms", "number"),
+    Column("state"),
+    Column("skipped_because"),
+    Column("outcome"),
+    Column("trial_of_round", "number"),
+    Column("at_ms", "number"),
+)
 
 
 @require_safe
@@ -56,17 +83,10 @@ def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
     """The orders of its list, by what became of them."""
     require(actor_of(request.user), "read")
     found = reads.detail(plan_id, database.now_ms())
-    which = request.GET.get("which", "")
-    after = request.GET.get("after", "0")
-    if which not in {"", *ITEM_STATES, *OUTCOMES} or not (after.isascii() and after.isdigit() and len(after) < 16):
-        raise InvalidPlan(_("This part of the list does not exist."))
-    rows = reads.plan_items(
-        plan_id,
-        after_pos=int(after),
-        states=ITEM_STATES.get(which) if which != "waiting" else ("waiting",),
-        outcome=which if which in OUTCOMES and which != "waiting" else None,
-        limit=PAGE_SIZE + 1,
-    )
+    which, after = request.GET.get("which", ""), request.GET.get("after", "0")
+    if which not in PARTS or not (after.isascii() and after.isdigit() and len(after) < 16):
+        raise InvalidPlan(NO_PART)
+    rows = reads.plan_items(plan_id, after_pos=int(after), limit=PAGE_SIZE + 1, **PARTS[which])
     context = {
         "d": found,
         "rows": rows[:PAGE_SIZE],
@@ -76,6 +96,63 @@ def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
         "section": "redrive",
     }
     return render(request, "redrives/items.html", context)
+
+
+@require_POST
+def redrive_export(request: HttpRequest, plan_id: int) -> HttpResponseBase:
+    """The orders of its list, or of a part of it, as a file; recorded before the first byte."""
+    which = request.POST.get("which", "")
+    if which not in PARTS:
+        raise InvalidPlan(NO_PART)
+    actor = actor_of(request.user, channel="console", proof="session")
+    require(actor, "read")
+    now_ms = database.now_ms()
+    found = reads.detail(plan_id, now_ms)
+    line, results = found.line, found.results
+    rows = {
+        "": line.planned,
+        "waiting": line.waiting,
+        "redriven": line.redriven,
+        "skipped": line.skipped,
+        "unended": results.waiting,
+        "done": results.done,
+        "dead_same": results.dead_same,
+        "dead_other": results.dead_other,
+    }[which]
+    made = exports.export(
+        actor,
+        "redrive",
+        COLUMNS,
+        _bites(plan_id, which),
+        rows=rows,
+        filter=f"plan:{plan_id} {which}".strip(),
+        as_of_ms=now_ms,
+        form=request.POST.get("format", "csv"),
+    )
+    return answer(made)
+
+
+def _bites(plan_id: int, which: str) -> Iterator[Sequence[Row]]:
+    def read(after: ItemLine | None, limit: int) -> list[ItemLine]:
+        return reads.plan_items(plan_id, after_pos=after.pos if after else 0, limit=limit, **PARTS[which])
+
+    for bite in exports.in_bites(read):
+        yield [
+            (
+                row.pos,
+                row.job_id,
+                row.token,
+                row.reason,
+                row.code,
+                row.dead_since_ms,
+                row.state,
+                row.why,
+                row.outcome,
+                row.trial,
+                row.at_ms,
+            )
+            for row in bite
+        ]
 
 
 @sensitive_post_parameters("password")
@@ -88,9 +165,9 @@ def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
     found: Detail = context["d"]
     form = DecisionForm(request.POST or None, detail=found)
     if request.method == "POST":
-        answer = _decided(request, plan_id, form)
-        if answer is not None:
-            _say(request, answer)
+        receipt = _decided(request, plan_id, form)
+        if receipt is not None:
+            _say(request, receipt)
             return redirect("redrive", plan_id)
         context["form"] = form
     context |= {"form": form, "changes": changes_since(plan_id, context["as_of_ms"])}
@@ -113,15 +190,15 @@ def redrive_move(request: HttpRequest, plan_id: int) -> HttpResponse:
     try:
         if move == "slow":
             rate = parse_rate(request.POST.get("rate", "").strip())
-            answer = batches.set_pace(request.user, plan_id, rate)  # type: ignore[arg-type]
+            receipt = batches.set_pace(request.user, plan_id, rate)  # type: ignore[arg-type]
         elif move in moves:
-            answer = moves[move](request.user, plan_id)  # type: ignore[arg-type]
+            receipt = moves[move](request.user, plan_id)  # type: ignore[arg-type]
         else:
-            raise InvalidPlan(_("There is no such step."))
+            raise InvalidPlan(NO_STEP)
     except (InvalidPlan, PlanMoved) as error:
         messages.error(request, sentence_of(error))
     else:
-        _say(request, answer)
+        _say(request, receipt)
     return redirect("redrive", plan_id)
 
 
@@ -190,11 +267,11 @@ def _reasons(may: dict[str, SnackOpsError | None], found: Detail) -> list[str]:
     return list(dict.fromkeys(refused))
 
 
-def _say(request: HttpRequest, answer: Receipt) -> None:
-    values = {"plan": answer.plan, "state": plan_state(answer.state), "by": answer.by}
-    if answer.first:
+def _say(request: HttpRequest, receipt: Receipt) -> None:
+    values = {"plan": receipt.plan, "state": plan_state(receipt.state), "by": receipt.by}
+    if receipt.first:
         messages.success(request, _("R-%(plan)s: %(state)s.") % values)
-    elif answer.by:
+    elif receipt.by:
         messages.info(request, _("%(by)s was first. R-%(plan)s: %(state)s.") % values)
     else:
         messages.info(request, _("Nothing had to be done. R-%(plan)s: %(state)s.") % values)

@@ -20,6 +20,7 @@ from queue_app.policy.errors import (
     UnknownJob,
 )
 from queue_app.policy.filters import FilterError
+from queue_app.policy.plans import PlanMoved
 from queue_app.views.errors import layout_of
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,7 @@ STATUSES: tuple[tuple[type[SnackOpsError], int], ...] = (
     (Conflict, 409),
     (Held, 409),
     (NotDead, 409),
+    (PlanMoved, 409),
     (QueueClosed, 409),
     (QueueFull, 409),
 )
@@ -45,7 +47,8 @@ def sentence_of(error: SnackOpsError) -> str:
 
 def status_of(error: SnackOpsError) -> int:
     """The HTTP status of a refusal; 400 for input that cannot be meant."""
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    found = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
+    return found or (404 if isinstance(error, LookupError) else 400)
 
 
 class RefusalMiddleware:

@@ -50,6 +50,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "redrive": (READ, (PLAN,)),
     "redrive_live": (READ, (PLAN,)),
     "redrive_items": (READ, (PLAN,)),
+    "redrive_export": (CHANGE, (PLAN,)),
     "redrive_decide": (FORM, (PLAN,)),
     "redrive_move": (CHANGE, (PLAN,)),
 }
