@@ -157,8 +157,10 @@ class RedriveForm(forms.Form):
         """Show a refusal at the field that it is about, with the half-width form where there is one."""
         self.refused.add(error.field)
         field = error.field if error.field in self.fields else None
-        label = str(self.fields[field].label) if field else ""
-        sentence = gettext(error.template) % {**error.values, "field": label} if error.template else sentence_of(error)
+        values = {**error.values, "field": str(self.fields[field].label) if field else ""}
+        if error.offered and field:  # full-width digits and letters, which a page can show as they were typed
+            values["given"] = self.data.get(field, "")
+        sentence = gettext(error.template) % values if error.template else sentence_of(error)
         if error.offered:
             sentence = gettext("%(sentence)s In half-width: %(offered)s") % {
                 "sentence": sentence,
