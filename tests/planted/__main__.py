@@ -18,7 +18,7 @@ from tests.planted.mistakes import MISTAKES, Mistake
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "static", "templates")
-LIMIT_S = 300
+LIMIT_S = 300  # of one mistake's tests; all of them together, without any mistake, may take thrice as long
 _FAILED = re.compile(r"^FAILED (\S+?)(?:\[| - |$)", re.MULTILINE)
 
 
@@ -30,14 +30,14 @@ def place(mistake: Mistake, base: Path) -> str:
     return text.replace(mistake.old, mistake.new)
 
 
-def failing(tests: Iterable[str], copy: Path) -> set[str]:
+def failing(tests: Iterable[str], copy: Path, limit_s: float = LIMIT_S) -> set[str]:
     """Which of the tests fail in the copy. Raises RuntimeError when the run itself breaks, which proves nothing."""
     # no byte code: a file planted and healed within one second would pass for the one that is cached
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-q", "-rf", "--tb=no", "--nomigrations", "-p", "no:cacheprovider", "-p", "tests.planted.hurry"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=copy, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        cwd=copy, env=environ, capture_output=True, text=True, timeout=limit_s, check=False,
     )  # fmt: skip
     if run.returncode not in (0, 1):
         raise RuntimeError(f"pytest ended with {run.returncode}\n{run.stdout[-1500:]}{run.stderr[-500:]}")
@@ -69,7 +69,7 @@ def main(words: list[str]) -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             copies.put(Path(shutil.copytree(BASE_DIR, Path(folder) / str(number), ignore=LEFT_OUT)))
-        ill = failing(sorted({test for mistake in chosen for test in mistake.tests}), Path(folder) / "0")
+        ill = failing(sorted({test for mistake in chosen for test in mistake.tests}), Path(folder) / "0", 3 * LIMIT_S)
         if ill:
             print("Without any mistake these tests fail already:", *sorted(ill), sep="\n  ")
             return 1
