@@ -17,17 +17,6 @@ from tests.conftest import PASSWORD
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 
 
-def redriver_until(state: str) -> Plan:
-    """Redriver rounds until the plan stands so; a bound instead of a sleep."""
-    redriver = Redriver("redriver-test")
-    for _round in range(20_000):
-        redriver.once()
-        plan = Plan.objects.get()
-        if plan.state == state:
-            return plan
-    raise AssertionError(f"never {state}: {plan.state} {plan.why}")
-
-
 def work_through(outcome: str, code: str = "") -> int:
     """Deliver everything that is due."""
     n = 0
@@ -137,3 +126,59 @@ def test_without_javascript(browser: Browser, live_server: Any, operator: User, 
     the_story(operators, leads, live_server)
     for page in pages:
         page.context.close()
+
+
+def tab_to(page: Page, reached: str) -> None:
+    """Tab until the focused element fits the expression over `e`; a bound, so that a trap is found."""
+    for _press in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"(e => Boolean({reached}))(document.activeElement)"):
+            return
+    raise AssertionError(f"never reached by Tab: {reached}")
+
+
+def test_by_keyboard_alone(
+    page: Page, browser: Browser, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    quick_bad_night()
+    sign_in(operator)
+    page.goto(live_server.url + reverse("group_list"))
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/causes/snacks/exhausted/http_503/")
+    tab_to(page, "e.textContent.includes('Ask for a redrive')")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/redrives/new/**")
+    tab_to(page, "e.name === 'note'")
+    page.keyboard.type("INC-2041")
+    page.keyboard.press("Enter")
+    expect(page.locator(".headline")).to_contain_text("40 orders, waits for approval")
+    plan = Plan.objects.get()
+    context = browser.new_context(locale="en-US")
+    leads = context.new_page()
+    leads.goto(live_server.url + reverse("sign_in") + "?next=" + reverse("redrive_list"))
+    leads.get_by_label("Name").focus()
+    leads.keyboard.type(team_lead.username)
+    leads.keyboard.press("Tab")
+    leads.keyboard.type(PASSWORD)
+    leads.keyboard.press("Enter")
+    leads.wait_for_url(live_server.url + reverse("redrive_list"))
+    tab_to(leads, f"e.tagName === 'A' && e.pathname === '{reverse('redrive', args=[plan.pk])}'")
+    leads.keyboard.press("Enter")
+    leads.wait_for_url(f"**{reverse('redrive', args=[plan.pk])}")
+    tab_to(leads, "e.textContent.includes('Decide')")
+    leads.keyboard.press("Enter")
+    leads.wait_for_url("**/decide/")
+    tab_to(leads, "e.name === 'note'")
+    leads.keyboard.type("CHG-1")
+    if leads.get_by_label("Type the number of orders").count():
+        tab_to(leads, "e.name === 'typed'")
+        leads.keyboard.type("40")
+    tab_to(leads, "e.name === 'password'")
+    leads.keyboard.type(PASSWORD)
+    leads.keyboard.press("Enter")
+    expect(leads.locator(".headline")).to_contain_text("approved, waits for its turn")
+    redriver_and_worker("ok", "", "ended")
+    leads.reload()
+    expect(leads.locator(".headline")).to_contain_text("carried out")
+    context.close()
