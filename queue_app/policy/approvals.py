@@ -63,6 +63,8 @@ def check_typed(typed: object, n: int) -> None:
     text = _GROUPING.sub("", typed) if type(typed) is str else ""
     if _DIGITS.fullmatch(text) and int(text) == n:
         return
+    if not typed:
+        raise InvalidPlan(gettext_noop("Type the number of orders, %(n)s, to approve."), field="typed", n=n)
     offered = half_width(typed, _DIGITS) if isinstance(typed, str) else None
     raise InvalidPlan(
         gettext_noop("Type the number of orders, %(n)s, to approve; this is %(given)s."),

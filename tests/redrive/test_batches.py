@@ -46,7 +46,12 @@ def test_each_redrive_names_who_asked_who_approved_and_both_budgets(clock, opera
     plan = approved(operator, team_lead, Terms(1_000_000, canary=0, max_attempts=5, budget_ms=60_000))
     run(plan, clock)
     row = Redrive.objects.get()
-    assert (row.requested_by_id, row.approved_by_id, row.batch, row.note) == (operator.pk, team_lead.pk, 1, "INC-1")
+    assert (row.requested_by_id, row.approved_by_id, row.batch, row.note) == (
+        operator.pk,
+        team_lead.pk,
+        plan.pk,
+        "INC-1",
+    )
     assert (row.old_max_attempts, row.new_max_attempts, row.new_deadline) == (1, 5, row.at_ms + 60_000)
     assert Job.objects.get().deadline == row.new_deadline
 

@@ -22,6 +22,7 @@ def trial(plan: Plan) -> str:
     return reads.detail(plan.pk, 0).trial.state
 
 
+@pytest.mark.timeout(600)  # ten thousand orders, each with every trigger at work
 def test_the_receiver_still_rejects_10_of_10000_are_tried_and_9990_never_touched(
     clock, operator, team_lead, other_lead
 ):
