@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from queue_app.models import AuditEvent
 from queue_app.policy.audit_filters import AuditFilter
-from queue_app.reads import audit
+from queue_app.reads import audit, audit_search
 from queue_app.store import chain
 from queue_app.store.chain import Event
 
@@ -87,7 +87,7 @@ def test_a_page_and_the_page_before_it_meet(record: list[AuditEvent]) -> None:
 def test_a_long_search_stops_and_goes_on_where_it_stopped(
     record: list[AuditEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "SCAN", 10)
+    monkeypatch.setattr(audit_search, "SCAN", 10)
     wanted = AuditFilter(target="R-2", action="refused")
     expected = [row.seq for row in record if row.target == "plan:2" and row.action == "refused"]
     found, before, stops = [], None, 0
