@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 JOB_UJ = 1_000_000
-BURST_MS = 250  # the bucket holds what so much time grants, or one job if that is more: the most that one tick can do
+BURST_MS = 250  # the bucket holds one job and what so much time grants: the most that one tick can do
 TICK_MS = 50  # a tick is worth a commit only after so much time
 
 
@@ -32,8 +32,8 @@ def fresh(now_ms: int) -> Bucket:
 
 
 def capacity_uj(rate_mj: int) -> int:
-    """What the bucket holds at most."""
-    return max(JOB_UJ, rate_mj * BURST_MS)
+    """What the bucket holds at most. With room for one job only, a tick that comes late would lose its lateness."""
+    return JOB_UJ + rate_mj * BURST_MS
 
 
 def window_ms(rate_mj: int) -> int:
