@@ -22,15 +22,19 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, r
 from queue_app.policy.cursors import Cursor
 from queue_app.policy.filters import Filter
 from queue_app.policy.queues import QueuePolicy
+from queue_app.policy.selections import by_filter
 from queue_app.policy.windows import DAY_MS
 from queue_app.store import queues
 from tests.conftest import Clock
 from tests.dead_rows import bury, finish
+from tests.redrive import story
 
 DEAD = int(os.environ.get("BENCH_DEAD", "100000"))
-ROUNDS = 21
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "21"))
 MEDIAN_MS, FIRST_LOAD_BYTES = 60, 80_000
-NO_PAGES = re.compile(r"livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload")
+NO_PAGES = re.compile(
+    r"redrive_move|livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload"
+)
 ASSET = re.compile(r'(?:<link[^>]+href|<script[^>]+src|<img[^>]+src)="([^"]+)"')
 BIG = {"queue": "snacks", "reason": "exhausted", "code": "http_503"}
 
@@ -53,7 +57,7 @@ def deep(now_ms: int, wanted: Filter, sort: str = "oldest") -> str:
     return urlencode([*wanted.query(), ("cursor", cursor.encode())])
 
 
-def rows(now_ms: int) -> list[tuple[str, str, tuple[object, ...], str]]:
+def rows(now_ms: int, plan: int) -> list[tuple[str, str, tuple[object, ...], str]]:
     """(what, url name, arguments, query) of everything measured."""
     listed = {
         "everything": "",
@@ -90,7 +94,12 @@ def rows(now_ms: int) -> list[tuple[str, str, tuple[object, ...], str]]:
         ("order, come from a filter", "job", ("o4242-1",), "queue=snacks"),
         ("redrives", "redrive_list", (), ""),
         ("ask for a redrive", "redrive_new", (), urlencode(BIG)),
+        ("redrive with a long list", "redrive", (plan,), ""),
+        ("redrive, living part", "redrive_live", (plan,), ""),
+        ("redrive: its orders", "redrive_items", (plan,), ""),
+        ("redrive: decide", "redrive_decide", (plan,), ""),
         ("audit", "audit_list", (), ""),
+        ("audit: one event", "audit_event", (1,), ""),
         ("audit: one person", "audit_list", (), "who=tom"),
     ]
 
@@ -131,17 +140,18 @@ def cost(client: Client, address: str) -> Cost:
 
 @pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
-def test_print_the_table(clock: Clock, team_lead: User) -> None:
+def test_print_the_table(clock: Clock, operator: User, team_lead: User) -> None:
     queues.declare(QueuePolicy("drinks"))
     bury(DEAD, now_ms=clock.now)
     finish(DEAD // 10, now_ms=clock.now, first=500_000)
+    plan = story.frozen(story.ask(operator, by_filter(Filter(**BIG))))
     signed_in = Client()
     signed_in.force_login(team_lead)
     print(
         f"\n{DEAD:,} dead orders{'':27}{'median ms':>10}{'p95 ms':>9}{'CPU ms':>9}{'queries':>9}{'first load, B':>15}"
     )
     known, measured, missed = names(get_resolver().url_patterns), set(), []
-    for what, name, arguments, query in rows(clock.now):
+    for what, name, arguments, query in rows(clock.now, plan.pk):
         try:
             address = reverse(name, args=arguments) + (f"?{query}" if query else "")
         except NoReverseMatch:

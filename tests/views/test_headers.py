@@ -104,9 +104,8 @@ def look_at(answer: Any) -> None:
     assert "X-Powered-By" not in answer
     public = "public" in answer["Cache-Control"]
     assert public or answer["Cache-Control"] == "no-store"
-    if (
-        not public and answer.status_code != 400
-    ):  # a forged host is refused before the frame's header, the policy forbids
+    # for browsers older than frame-ancestors; a forged host (400) is refused further out
+    if not public and answer.status_code != 400:
         assert answer["X-Frame-Options"] == "DENY"
 
 
