@@ -166,8 +166,9 @@ def _context(request: HttpRequest, choice: Choice, form: RedriveForm) -> dict[st
         "form": form,
         "p": found,
         "left": found.n.n - found.beyond_horizon - found.too_old - sum(found.held.values()) > 0 or not found.n.exact,
+        "span_ms": -(-found.duration_ms // 1_000) * 1_000,  # never "0 s"
+        "trial": min(form.terms.canary, found.eligible) if found.n.exact else form.terms.canary,
         "not_there": len(choice.ids) - found.n.n if choice.ids else 0,
-        "again_exact": found.rows_exact,
         "chips": filters.chips(choice.filter) if choice.filter else [],
         "form_key": sent if sent and "form_key" not in form.refused else secrets.token_urlsafe(24),
     }

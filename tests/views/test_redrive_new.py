@@ -89,6 +89,8 @@ def test_a_pace_is_said_as_how_many_in_how_long_and_until_when(page: Client, clo
     story.die(120)
     answer = look(page, queue="snacks", rate="0.5")
     assert "120 orders in 4 min, until 08:04" in said(answer)
+    assert "2 orders go first as a trial" in said(look(page, ids="o1 o2", rate="100"))
+    assert "2 orders in 1 s" in said(look(page, ids="o1 o2", rate="100"))
     slow = look(page, queue="snacks", rate="10", steps="1x60")
     assert slow.context["p"].duration_ms == 60_000 + 6_000
 
