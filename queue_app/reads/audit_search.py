@@ -153,7 +153,7 @@ def _scanned(
 ) -> tuple[list[int], int, int | None]:
     """The matching seqs among the first `looks` rows of the driver, how many rows there were, and the last."""
     order = "ASC" if up else "DESC"
-    rest, rest_values = rest(wanted, with_refused=with_refused)
+    others, other_values = rest(wanted, with_refused=with_refused)
     inner = (
         f"SELECT seq, at_ms, actor_id, name, source, action FROM audit WHERE {driver[0]} AND seq >= %s AND seq < %s "
         f"ORDER BY seq {order} LIMIT {looks}"
@@ -161,8 +161,8 @@ def _scanned(
     values = [*driver[1], span.low, span.high]
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT seq FROM ({inner}) AS scanned WHERE {' AND '.join(rest) or 'TRUE'} ORDER BY seq {order} LIMIT %s",
-            [*values, *rest_values, limit],
+            f"SELECT seq FROM ({inner}) AS scanned WHERE {' AND '.join(others) or 'TRUE'} ORDER BY seq {order} LIMIT %s",
+            [*values, *other_values, limit],
         )
         found = [seq for (seq,) in cursor.fetchall()]
         if len(found) == limit:
