@@ -48,7 +48,7 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "matches"), FILTERS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("wanted", "matches"), FILTERS, ids=[f"filter {n}" for n in range(len(FILTERS))])
 @pytest.mark.parametrize("with_refused", [True, False])
 @pytest.mark.parametrize("size", [1, 7, 50, 200])
 def test_walking_the_pages_shows_each_matching_event_once_both_ways(
