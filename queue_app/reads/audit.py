@@ -2,7 +2,7 @@
 
 A page costs the same at ten events and ten million. Without a person or target the newest events are taken from the
 index of each action, so that events which are not shown (refused attempts for an operator, the redriver's steps) cost
-nothing however many they are. With one, at most audit_search.SCAN events of that person or target are looked at for one page, and
+nothing however many they are. With one, at most SCAN events of that person or target are looked at for one page, and
 the page says where it stopped.
 """
 
