@@ -2,10 +2,18 @@
 
 import re
 
-from queue_app.policy.errors import InvalidNote
-from queue_app.policy.refusals import offer, shown
+from queue_app.policy.errors import InvalidNote, gettext_noop
+from queue_app.policy.refusals import half_width, shown
 
 MAX_COMMENT = 2_000
+
+NOTE_SHAPE = gettext_noop(
+    "The note must be 1 to 64 of A-Z a-z 0-9 . _ : / - and begin with a letter or digit, and this is %(value)s."
+)
+NOTE_OFFER = gettext_noop(
+    "The note must be 1 to 64 of A-Z a-z 0-9 . _ : / - and begin with a letter or digit, "
+    "and this is %(value)s; in half-width: %(offered)s."
+)
 
 _NOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}")
 # Controls but the newline, lone surrogates, and the two overrides that turn the reading direction round: no language
@@ -22,14 +30,11 @@ def check_note(value: object) -> str:
         if _NOTE.fullmatch(value):
             return value
         if value == "":
-            raise InvalidNote("The note is missing.")
-        hint = offer(value, _NOTE)
-    else:
-        hint = ""
-    raise InvalidNote(
-        "The note must be 1 to 64 of A-Z a-z 0-9 . _ : / - and begin with a letter or digit, "
-        f"and this is {shown(value)}{hint}."
-    )
+            raise InvalidNote(gettext_noop("The note is missing."))
+        offered = half_width(value, _NOTE)
+        if offered is not None:
+            raise InvalidNote(NOTE_OFFER, value=shown(value), offered=offered)
+    raise InvalidNote(NOTE_SHAPE, value=shown(value))
 
 
 def check_comment(value: object) -> str:
@@ -39,10 +44,17 @@ def check_comment(value: object) -> str:
     refusal never shows the comment.
     """
     if not isinstance(value, str) or type(value) is not str:
-        raise InvalidNote("The comment must be text.")
+        raise InvalidNote(gettext_noop("The comment must be text."))
     text = value.replace("\r\n", "\n")
     if len(text) > MAX_COMMENT:
-        raise InvalidNote(f"The comment must be at most {MAX_COMMENT:,} characters, and this has {len(text):,}.")
+        raise InvalidNote(
+            gettext_noop("The comment must be at most %(most)s characters, and this has %(length)s."),
+            most=f"{MAX_COMMENT:,}",
+            length=f"{len(text):,}",
+        )
     if bad := _REFUSED.search(text):
-        raise InvalidNote(f"The comment holds a control character (U+{ord(bad.group()):04X}), which cannot be kept.")
+        raise InvalidNote(
+            gettext_noop("The comment holds a control character (U+%(code)s), which cannot be kept."),
+            code=f"{ord(bad.group()):04X}",
+        )
     return text

@@ -87,7 +87,8 @@ def preview(selection: Selection, terms: Terms, now_ms: int) -> Preview:
     alive = max(horizon, 0 if terms.max_dead_ms is None else as_of - terms.max_dead_ms)
     beyond = _dead_before(selection, rows, horizon, as_of)
     too_old = _dead_before(selection, rows, alive, as_of) - beyond
-    held = _held(rows)
+    # a freeze asks who holds an order only of those that are not too old
+    held = _held([row for row in rows if row.changed_at_ms >= alive])
     eligible = max(0, n.n - beyond - too_old - sum(held.values()))
     eligible = eligible if terms.cap is None else min(eligible, terms.cap)
     warned = warnings.about(

@@ -120,7 +120,7 @@ def warning_sentence(warned: Warned) -> str:
     """One thing to beware of, as a sentence with its number."""
     n, shown = warned.n, number(warned.n)
     one_many = {
-        "mixed": lambda: ngettext("%(n)s cause", "%(n)s different causes in one redrive.", n),
+        "mixed": lambda: ngettext("%(n)s cause in one redrive.", "%(n)s different causes in one redrive.", n),
         "effect_possible": lambda: ngettext(
             "%(n)s may already have been delivered.", "%(n)s may already have been delivered.", n
         ),

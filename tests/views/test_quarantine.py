@@ -154,7 +154,7 @@ def test_rows_can_be_ticked_by_those_who_may_ask_for_a_redrive(
 ) -> None:
     die(clock, ["a1", "a2"])
     page = console.get(LIST).text
-    assert f'<form method="get" action="{reverse("redrive_new")}"' in page
+    assert f'<form method="post" action="{reverse("redrive_new")}"' in page
     assert page.count('name="ids" value="a') == 2
     assert 'data-check-all="ids"' in page
     assert "data-checked-count" in page

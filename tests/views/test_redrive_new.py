@@ -56,7 +56,7 @@ def test_what_would_be_left_out_is_said_with_its_number_and_the_redrive_that_hol
     clock.advance(10_000)
     story.die(4, prefix="new")
     plan = story.ask(operator, by_ids(held))
-    answer = look(page, queue="snacks", max_dead="5s")
+    answer = look(page, queue="snacks", max_dead="30s")
     assert "2 orders are beyond the redrive horizon" in said(answer)
     assert "3 orders are held by this redrive and are left out: R-" in said(answer)
     assert reverse("redrive", args=[plan.pk]) in answer.content.decode()
