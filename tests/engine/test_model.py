@@ -168,13 +168,17 @@ class Engine(RuleBasedStateMachine):
         self.now += ms
 
     @rule(
-        job_id=JOBS, column=st.sampled_from(["lease_until", "available_at", "deadline"]), by=st.sampled_from([-1, 0, 1])
+        number=PICK,
+        column=st.sampled_from(["lease_until", "available_at", "deadline"]),
+        by=st.sampled_from([-1, 0, 0, 1]),
     )
-    def go_to_a_boundary(self, job_id, column, by):
-        job = self.model.jobs.get(job_id)
+    def claim_at_a_boundary(self, number, column, by):
+        """The instants at which mistakes by one show, and a claim that would show them."""
+        job = self.model.jobs.get(self.pick(number, "leased" if column == "lease_until" else "pending"))
         at = getattr(job, column) if job else None
-        if at is not None and at + by > self.now:
+        if at is not None and at + by >= self.now:
             self.now = at + by
+            self.claim("w2", job.queue, 4, None)
 
     @rule()
     def the_clock_goes_back(self):
