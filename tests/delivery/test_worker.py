@@ -157,11 +157,16 @@ def test_what_was_delivered_is_written_down_as_soon_as_the_database_answers_agai
     monkeypatch.setattr(leases, "finish_and_claim", flaky)
     monkeypatch.setattr("queue_app.delivery.worker.connection.close", lambda: None)
     delivered: list[str] = []
-    worker = Worker(
-        lambda lease: delivered.append(lease.id) is None,
-        Settings("w", until_idle=True),
-        wait=lambda seconds: waited.append(seconds) is not None,
-    )
+
+    def deliver(lease: Lease) -> bool:
+        delivered.append(lease.id)
+        return True
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    worker = Worker(deliver, Settings("w", until_idle=True), wait=wait)
     with capture_logs() as said:
         worker.run()
     assert delivered == ["w-1"], "it is not delivered again"
