@@ -5,10 +5,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import hypothesis
 import pytest
+import pytest_django
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client, TransactionTestCase
@@ -43,6 +45,18 @@ def _flush_without_guards(case: TransactionTestCase) -> None:
 TransactionTestCase._fixture_teardown = _flush_without_guards  # type: ignore[attr-defined]
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker) -> Iterator[None]:
+    """PostgreSQL drops no database that somebody uses: a thread of the live server may hold its session to the end."""
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection._nodb_cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+                [connection.settings_dict["NAME"]],
+            )
+
+
 @dataclass(frozen=True)
 class RealDatabase:
     """The test database as other processes reach it."""
@@ -64,6 +78,19 @@ def real_database(transactional_db: None) -> RealDatabase:
     return RealDatabase(
         f"postgres://{config['USER']}:{config['PASSWORD']}@{config['HOST']}:{config['PORT']}/{config['NAME']}"
     )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """At the end, PostgreSQL may not have noticed yet that a killed process is gone: its session would keep the test
+    database from being dropped."""
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 # --- the clock ------------------------------------------------------------------------------------------------------
