@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import hypothesis
@@ -78,19 +77,6 @@ def real_database(transactional_db: None) -> RealDatabase:
     return RealDatabase(
         f"postgres://{config['USER']}:{config['PASSWORD']}@{config['HOST']}:{config['PORT']}/{config['NAME']}"
     )
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """At the end, PostgreSQL may not have noticed yet that a killed process is gone: its session would keep the test
-    database from being dropped."""
-    yield
-    if connection.vendor == "postgresql":
-        with django_db_blocker.unblock(), connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
 
 
 # --- the clock ------------------------------------------------------------------------------------------------------
