@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 JOB_UJ = 1_000_000
 BURST_MS = 250  # the bucket holds one job and what so much time grants: the most that one tick can do
-TICK_MS = 50  # a tick is worth a commit only after so much time
+TICK_MS = 50  # a tick is worth its commit once so much time granted jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ def resumed(bucket: Bucket, now_ms: int) -> Bucket:
 
 
 def due_in_ms(bucket: Bucket, rate_mj: int, now_ms: int) -> int:
-    """How long until a tick is worth its commit: a job is there, and a tick's time has passed. 0: now."""
+    """How long until a tick is worth its commit: it may start what TICK_MS grants, or one job if that is more. 0: now."""
     elapsed = now_ms - bucket.at_ms
     if elapsed < 0:
         return 0  # the clock was set back: the next tick notes the new time
-    missing = max(JOB_UJ - bucket.level_uj, 0)
-    return max(-(-missing // rate_mj), TICK_MS if rate_mj * TICK_MS > JOB_UJ else 0) - elapsed
+    missing = max(JOB_UJ, rate_mj * TICK_MS) - bucket.level_uj
+    return max(-(-missing // rate_mj), 0) - elapsed
 
 
 def rate_at(rate_mj: int, steps: Sequence[tuple[int, int]], ran_ms: int) -> int:

@@ -22,12 +22,14 @@ from queue_app.store.items import NewItem
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a freeze is. `size` suits the next chunk; `done`: the plan is not freezing any more."""
+    """How far a freeze is. `size` suits the next chunk; `done`: the plan is not freezing any more; `held_ms`: how long the
+    write lock was held."""
 
     looked_at: int
     planned: int
     size: int
     done: bool
+    held_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,15 @@ def step(plan_id: int, size: int = CHUNK[0], *, now_ms: int | None = None) -> Pr
     if seen is None or seen.state != "freezing":
         return None
     chunk = _read(seen, from_text(seen.selection), size)
-    began_ms = clock.monotonic_ms()
     with database.write():
+        began_ms = clock.monotonic_ms()  # the wait for the lock tells nothing about the chunk
         plan = plans.read(plan_id, lock=True, pass_over=True)
         if plan is None or (plan.state, _position(plan)) != ("freezing", _position(seen)):
             return None
         now = database.now_ms() if now_ms is None else now_ms
         _freeze(plan, chunk, now)
-    took_ms = clock.monotonic_ms() - began_ms
-    return Progress(plan.looked_at, plan.planned, next_chunk(size, took_ms), plan.state != "freezing")
+    held_ms = clock.monotonic_ms() - began_ms
+    return Progress(plan.looked_at, plan.planned, next_chunk(size, held_ms), plan.state != "freezing", held_ms)
 
 
 def _position(plan: Plan) -> tuple[int, int]:

@@ -5,10 +5,11 @@ makes it finds everything in the database, so any number of redrivers may, and a
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import IntegrityError, transaction
 
+from queue_app import clock
 from queue_app.models import Plan
 from queue_app.policy import buckets, canaries
 from queue_app.policy.buckets import Bucket
@@ -26,13 +27,15 @@ POLL_MS = 250  # between looks at a trial's results
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick did. `due_ms`: how long until the next is worth it, None: this batch is not running (any more)."""
+    """What one tick did. `due_ms`: how long until the next is worth it, None: this batch is not running (any more);
+    `held_ms`: how long the write lock was held."""
 
     state: str
     redriven: int = 0
     skipped: int = 0
     failed: int = 0
     due_ms: int | None = None
+    held_ms: int = 0
 
 
 def begin(plan_id: int, *, now_ms: int | None = None) -> bool:
@@ -71,13 +74,18 @@ def begin_now(plan: Plan, now: int) -> bool:
 def tick(plan_id: int, *, bite: int = MAX_BITE, unlimited: bool = False, now_ms: int | None = None) -> Tick:
     """Do what is due of a running batch, at most `bite` items. `unlimited` is for benchmarks: no rate, no trial's wait."""
     with database.write():
-        plan = plans.read(plan_id, lock=True, pass_over=True)
-        if plan is None:
-            return Tick("busy", due_ms=buckets.TICK_MS)
-        if plan.state != "running":
-            return Tick(plan.state)
-        now = database.now_ms() if now_ms is None else now_ms
-        return _Turn(plan, now, bite, unlimited).take()
+        began_ms = clock.monotonic_ms()  # the wait for the lock tells nothing about the bite
+        done = _ticked(plan_id, bite, unlimited, now_ms)
+    return replace(done, held_ms=clock.monotonic_ms() - began_ms)
+
+
+def _ticked(plan_id: int, bite: int, unlimited: bool, now_ms: int | None) -> Tick:
+    plan = plans.read(plan_id, lock=True, pass_over=True)
+    if plan is None:
+        return Tick("busy", due_ms=buckets.TICK_MS)
+    if plan.state != "running":
+        return Tick(plan.state)
+    return _Turn(plan, database.now_ms() if now_ms is None else now_ms, bite, unlimited).take()
 
 
 class _Turn:

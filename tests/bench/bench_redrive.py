@@ -112,12 +112,15 @@ def full_speed(n: int, bite: int) -> dict[str, float]:
     }
 
 
-def _claiming(seconds: float, ready: Any, answers: Any) -> None:
+def _claiming(seconds: float, stock: int, ready: Any, answers: Any) -> None:
+    """Claim one order and finish it, about 80 times a second; `stock` orders are there so that claims find work."""
     import django
 
     django.setup()
     from queue_app.services import queue
 
+    if stock:
+        queue.enqueue_many([{"id": f"s{time.monotonic_ns()}-{k}", "quantity": 1} for k in range(stock)])
     ready.set()
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -140,16 +143,16 @@ def at_rate(rate: int, seconds: float, redrivers: int) -> dict[str, float]:
     context = multiprocessing.get_context("spawn")
     answers, ready = context.Queue(), context.Event()
 
-    def claims() -> tuple[float, float, float]:
+    def claims(stock: int) -> tuple[float, float, float]:
         ready.clear()
-        child = context.Process(target=_claiming, args=(seconds, ready, answers))
+        child = context.Process(target=_claiming, args=(seconds, stock, ready, answers))
         child.start()
         ready.wait()
         found = answers.get()
         child.join()
         return found
 
-    idle = claims()
+    idle = claims(2_000)
     _approved(plan, rate * 1_000)
     children = [
         subprocess.Popen([sys.executable, "manage.py", "redriver", "--owner", f"bench-{k}"], stderr=subprocess.DEVNULL)
@@ -157,7 +160,7 @@ def at_rate(rate: int, seconds: float, redrivers: int) -> dict[str, float]:
     ]
     while not Redrive.objects.exists():
         time.sleep(0.05)
-    busy = claims()
+    busy = claims(0)
     stamps = list(Redrive.objects.order_by("id").values_list("at_ms", flat=True))
     for child in children:
         child.terminate()

@@ -83,6 +83,11 @@ def test_when_it_is_due_there_is_a_job_and_not_before(rate, elapsed):
     assert due_in_ms(empty, rate, T + elapsed) == due - elapsed
 
 
+@pytest.mark.parametrize(("level", "due"), [(0, 50), (10 * JOB_UJ, 30), (25 * JOB_UJ, 0), (60 * JOB_UJ, 0)])
+def test_what_a_short_bite_left_over_is_due_sooner(level, due):
+    assert due_in_ms(Bucket(level, T), 500_000, T) == due
+
+
 def test_a_clock_set_back_is_due_at_once_so_that_the_new_time_is_noted():
     assert due_in_ms(Bucket(0, T), 1_000, T - 3_600_000) == 0
     assert refilled(Bucket(5, T), 1_000, T - 3_600_000) == Bucket(5, T - 3_600_000)

@@ -160,14 +160,11 @@ def test_trouble_with_the_database_makes_it_wait_longer_and_never_ends_it(monkey
 def test_the_bite_follows_the_time_that_ticks_take(operator, team_lead, monkeypatch):
     die(3)
     plan = approved(operator, team_lead, Terms(1_000_000, canary=0))
-    now = [0]
-    monkeypatch.setattr(loop.clock, "monotonic_ms", lambda: now[0])
     seen = []
 
     def tick(plan_id, *, bite):
         seen.append(bite)
-        now[0] += 80 if len(seen) < 4 else 5
-        return ticks.Tick("running", redriven=bite, due_ms=1)
+        return ticks.Tick("running", redriven=bite, due_ms=1, held_ms=80 if len(seen) < 4 else 5)
 
     monkeypatch.setattr(loop.ticks, "tick", tick)
     redriver = Redriver("r1")
@@ -175,8 +172,8 @@ def test_the_bite_follows_the_time_that_ticks_take(operator, team_lead, monkeypa
     for _ in range(8):
         redriver._tick(plan, pace)
     assert seen[0] == 50
-    assert seen[3] == 10
-    assert seen[4:] == [20, 40, 80, 160]
+    assert seen[1:4] == [25, 25, 25]
+    assert seen[4:] == [50, 100, 200, 200]
 
 
 @pytest.mark.django_db
