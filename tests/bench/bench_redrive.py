@@ -4,6 +4,7 @@ On a fresh SQLite database, or with DATABASE_URL on that (empty) one. `full spee
 can choose; the other rows are a real redriver beside a worker that asks for orders all the time.
 """
 
+import bisect
 import json
 import multiprocessing
 import os
@@ -178,7 +179,34 @@ def at_rate(rate: int, seconds: float, redrivers: int) -> dict[str, float]:
     }
 
 
-MEASURES: dict[str, Callable[..., dict[str, float]]] = {"full_speed": full_speed, "at_rate": at_rate}
+def crowd(n: int, rate: int) -> dict[str, float]:
+    """Two redrivers and four workers on one batch: every order once, delivered, within the rate; how long it took."""
+    from queue_app.models import Job, Plan, Redrive
+
+    plan, _ = _frozen(n, 0)
+    _approved(plan, rate * 1_000)
+    start = time.perf_counter()
+    redrivers = [
+        subprocess.Popen([sys.executable, "manage.py", "redriver", "--owner", f"bench-{k}"], stderr=subprocess.DEVNULL)
+        for k in range(2)
+    ]
+    workers = [subprocess.Popen([sys.executable, "-m", "tests.redrive.eager", f"w{k}", str(n)]) for k in range(4)]
+    for child in workers:
+        assert child.wait() == 0
+    seconds = time.perf_counter() - start
+    for child in redrivers:
+        child.terminate()
+        child.wait()
+    stamps = list(Redrive.objects.order_by("at_ms").values_list("at_ms", flat=True))
+    row = Plan.objects.get(pk=plan)
+    assert (row.state, row.redriven, len(stamps)) == ("ended", n, n)
+    assert len(set(Redrive.objects.values_list("job_id", flat=True))) == n
+    assert Job.objects.filter(state="done").count() == n
+    worst = max(bisect.bisect_left(stamps, at + 1_000) - k for k, at in enumerate(stamps))
+    return {"asked per s": rate, "done per s": n / seconds, "most in any second": worst}
+
+
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {"full_speed": full_speed, "at_rate": at_rate, "crowd": crowd}
 
 
 def _fresh(name: str, *arguments: object) -> dict[str, float]:
@@ -206,6 +234,7 @@ def main(arguments: list[str]) -> None:
     for title, row in (
         *((f"full speed, bite {bite}", _fresh("full_speed", n, bite)) for bite in (200, 1_000)),
         *((f"{rate}/s, {k} redrivers", _fresh("at_rate", rate, 20, k)) for rate, k in ((50, 1), (500, 1), (500, 2))),
+        ("two redrivers, four workers", _fresh("crowd", n, 500)),
     ):
         print(title)
         for name, value in row.items():
