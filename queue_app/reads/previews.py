@@ -178,7 +178,7 @@ def _counted_causes(wanted: Filter, as_of: int, rows: Sequence[DeadRow]) -> tupl
 
 def _dead_before(selection: Selection, rows: Sequence[DeadRow], before_ms: int, as_of: int) -> int:
     """How many of the selection are dead since before an instant."""
-    if before_ms <= 0:
+    if not rows or rows[0].changed_at_ms >= before_ms:  # the oldest of all is among the rows
         return 0
     if selection.filter is None:
         return sum(row.changed_at_ms < before_ms for row in rows)
