@@ -1,9 +1,8 @@
-"""Redrives as pages and commands show them: one in full, lists, what waits for a person, and single orders of a list."""
+"""A redrive in full, as pages and commands show it. Lists are in `plan_lists`, single orders in `plan_items`."""
 
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection
 
@@ -13,10 +12,28 @@ from queue_app.policy.answers import effect_possible
 from queue_app.policy.approvals import Warned, must_type_count
 from queue_app.policy.errors import gettext_noop
 from queue_app.policy.figures import Results
-from queue_app.policy.plans import CLOSED, OPEN, UnknownPlan
+from queue_app.policy.plans import UnknownPlan
 from queue_app.policy.terms import Terms
 from queue_app.reads import outcomes, warnings
 from queue_app.reads.groups import results_by_batch, results_by_group
+from queue_app.reads.plan_items import ItemLine, plan_items
+from queue_app.reads.plan_lists import Line, is_final, line_of, of_group, plans, waiting_for
+
+__all__ = [
+    "CauseLine",
+    "Decision",
+    "Detail",
+    "ItemLine",
+    "Line",
+    "Trial",
+    "detail",
+    "is_final",
+    "of_group",
+    "plan_items",
+    "plans",
+    "terms_of",
+    "waiting_for",
+]
 
 RATE_SPAN_MS = 10_000
 RATE_ROWS = 10_000
@@ -81,38 +98,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A redrive in a list. `waiting` orders have had no turn; `results` tell of the redriven ones."""
-
-    id: int
-    queue: str
-    state: str
-    why: str
-    note: str
-    requested_by: int | None
-    requested_name: str
-    created_at_ms: int
-    changed_at_ms: int
-    expires_at_ms: int
-    planned: int
-    redriven: int
-    skipped: int
-    rate_mj: int
-    solo: bool
-    results: Results
-
-    @property
-    def waiting(self) -> int:
-        """Orders without a turn so far."""
-        return self.planned - self.redriven - self.skipped
-
-    @property
-    def open(self) -> bool:
-        """Whether anything can still become of it."""
-        return self.state in OPEN
-
-
-@dataclass(frozen=True, slots=True)
 class Detail:
     """A redrive in full. `digest` and `deciding_round` go back with a decision; `terms` are as asked.
 
@@ -163,30 +148,12 @@ class Detail:
         return self.line.results
 
 
-@dataclass(frozen=True, slots=True)
-class ItemLine:
-    """One order of a list. `outcome`: '', waiting, done, dead_same or dead_other; `trial`: the round it was tried in."""
-
-    pos: int
-    job_id: str
-    token: int
-    reason: str
-    code: str
-    dead_since_ms: int
-    state: str
-    why: str
-    tries: int
-    trial: int
-    at_ms: int | None
-    outcome: str
-
-
 def detail(plan_id: int, now_ms: int) -> Detail:
     """Everything about one redrive. Raises UnknownPlan. The number of queries does not depend on how many orders it has."""
     plan = Plan.objects.filter(pk=plan_id).first()
     if plan is None:
         raise UnknownPlan(gettext_noop("There is no such redrive."))
-    line = _line(plan, results_by_batch([plan.pk]).get(plan.pk, Results()))
+    line = line_of(plan, results_by_batch([plan.pk]).get(plan.pk, Results()))
     gone = _pairs(plan.left_out)
     warned = warnings.of_plan(plan, now_ms)
     steps = _pairs_of_int(plan.steps)
@@ -226,72 +193,6 @@ def detail(plan_id: int, now_ms: int) -> Detail:
     )
 
 
-def plans(
-    *,
-    before: int | None = None,
-    states: Collection[str] | None = None,
-    queue: str | None = None,
-    limit: int = 50,
-) -> list[Line]:
-    """Redrives, the newest first; `before` is the number of the last one seen. Two queries."""
-    rows = Plan.objects.order_by("-id")
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    if states is not None:
-        rows = rows.filter(state__in=list(states))
-    if queue is not None:
-        rows = rows.filter(queue=queue)
-    return _lines(list(rows[:limit]))
-
-
-def waiting_for(user_id: int, roles: Collection[str], *, solo: bool = False, limit: int = 50) -> list[Line]:
-    """Redrives that wait for this person: a lead decides on what others proposed and on what stopped by itself."""
-    if "team_lead" not in roles:
-        return []
-    rows = Plan.objects.filter(state__in=("proposed", "halted", "paused")).exclude(state="paused", why="person")
-    if not solo:
-        rows = rows.exclude(requested_by_id=user_id)
-    return _lines(list(rows.order_by("id")[:limit]))
-
-
-def of_group(queue: str, reason: str, code: str, limit: int = 5) -> list[Line]:
-    """The last redrives that had orders of this cause, the newest first."""
-    ids = PlanGroup.objects.filter(plan__queue=queue, reason=reason, code=code).order_by("-plan_id")
-    return _lines(list(Plan.objects.filter(pk__in=list(ids.values_list("plan_id", flat=True)[:limit])).order_by("-id")))
-
-
-def plan_items(
-    plan_id: int,
-    *,
-    after_pos: int = 0,
-    states: Collection[str] | None = None,
-    outcome: str | None = None,
-    limit: int = 50,
-) -> list[ItemLine]:
-    """Orders of a list by position, after one; `states` of the items, or an `outcome` of redriven ones (a field of
-    `Results`, else AttributeError)."""
-    conditions, values = ["i.plan_id = %s", "i.pos > %s"], [plan_id, after_pos]
-    more: list[Any] = []
-    if states:
-        # word for word, because the partial index of the skipped ones serves a state only if it is seen in the text
-        known = [state for state in ("waiting", "redriven", "skipped") if state in states]
-        conditions.append(f"({' OR '.join(f'i.state = {state!r}' for state in known) or '1 = 0'})")
-    if outcome is not None:
-        if not getattr(results_by_batch([plan_id]).get(plan_id, Results()), outcome):
-            return []  # known from the counters, or a million orders would be searched in vain
-        conditions.append("i.state = 'redriven' AND coalesce(o.outcome, 'waiting') = %s")
-        more.append(outcome)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.dead_since_ms, i.state, i.why, i.tries, i.canary, "
-            "i.at_ms, CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END "
-            "FROM plan_items AS i LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token "
-            f"AND o.batch = i.plan_id WHERE {' AND '.join(conditions)} ORDER BY i.pos LIMIT %s",
-            [*values, *more, limit],
-        )
-        return [ItemLine(*row) for row in cursor.fetchall()]
-
-
 def terms_of(plan: Plan) -> Terms:
     """The terms as they were asked for (the trial as it is now)."""
     return Terms(
@@ -308,32 +209,6 @@ def terms_of(plan: Plan) -> Terms:
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
-
-
-def _lines(rows: Sequence[Plan]) -> list[Line]:
-    results = results_by_batch([plan.pk for plan in rows])
-    return [_line(plan, results.get(plan.pk, Results())) for plan in rows]
-
-
-def _line(plan: Plan, results: Results) -> Line:
-    return Line(
-        plan.pk,
-        plan.queue,
-        plan.state,
-        plan.why,
-        plan.note,
-        plan.requested_by_id,
-        plan.requested_name,
-        plan.created_at_ms,
-        plan.changed_at_ms,
-        plan.expires_at_ms,
-        plan.planned,
-        plan.redriven,
-        plan.skipped,
-        plan.rate_mj,
-        plan.solo,
-        results,
-    )
 
 
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
@@ -442,8 +317,3 @@ def _turn_after(plan: Plan) -> int | None:
         return None
     rows = Plan.objects.filter(queue=plan.queue, state="running").exclude(pk=plan.pk)
     return rows.values_list("id", flat=True).first()
-
-
-def is_final(state: str) -> bool:
-    """Whether nothing can become of it any more, so that a page need not ask again."""
-    return state in CLOSED

@@ -8,13 +8,14 @@ from django.contrib.auth.models import User
 
 from queue_app.models import Plan
 from queue_app.policy.errors import NotAllowed, gettext_noop
-from queue_app.policy.plans import CLOSED, PlanMoved, UnknownPlan
+from queue_app.policy.plans import PlanMoved, UnknownPlan
 from queue_app.services import programs
 from queue_app.services.people import Actor, actor_of, record_refusal
 from queue_app.services.receipts import Receipt
 from queue_app.store import chain, database, plans
 
 MAX_ID = 2**63 - 1
+RUNS_OUT = ("freezing", "proposed", "approved")
 
 
 @contextmanager
@@ -45,7 +46,7 @@ def locked(plan_id: object) -> Plan:
 
 def run_out(plan: Plan, now: int) -> bool:
     """Let a plan run out that was not decided, or not begun, in time; whether it did. The caller commits."""
-    if plan.state not in ("freezing", "proposed", "approved") or now < plan.expires_at_ms:
+    if plan.state not in RUNS_OUT or now < plan.expires_at_ms:
         return False
     began = plan.state == "approved" and plan.started_at_ms is not None
     if not plans.move(plan, "lapse" if began else "expire", now, why="approval_ran_out" if began else ""):
@@ -59,7 +60,7 @@ def let_run_out(plan_id: object) -> None:
     if type(plan_id) is not int or not 0 < plan_id <= MAX_ID:
         return
     plan = plans.read(plan_id)
-    if plan is None or plan.state in CLOSED or database.now_ms() < plan.expires_at_ms:
+    if plan is None or plan.state not in RUNS_OUT or database.now_ms() < plan.expires_at_ms:
         return
     with database.write():
         fresh = plans.read(plan_id, lock=True)

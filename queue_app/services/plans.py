@@ -126,7 +126,8 @@ def _measured(selection: Selection, now: int) -> tuple[str, int]:
         expected = len(selected.by_ids(selection.ids, now + 1, (-1, -1), len(selection.ids)))
     else:
         queue = selection.filter.queue or ""
-        expected = dead.count(selection.filter, now + 1).n
+        found_some = dead.count(selection.filter, now + 1)
+        expected = found_some.n if found_some.exact else max(found_some.n, IN_REQUEST + 1)  # the redriver looks on
     if queue and queues.policy_of(queue) is None:
         raise InvalidPlan(gettext_noop("No queue %(queue)s is declared."), field="queue", queue=queue)
     if not expected:

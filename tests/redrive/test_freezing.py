@@ -7,6 +7,7 @@ from queue_app.policy.filters import Filter
 from queue_app.policy.plans import NothingToRedrive
 from queue_app.policy.selections import EMPTY_DIGEST, by_filter, by_group, by_ids, digest_on
 from queue_app.policy.terms import Terms
+from queue_app.reads.dead import Count
 from queue_app.services import freezing, plans, queue
 from queue_app.services import plans as asking
 from tests.redrive.story import FAST, SNACKS, approved, ask, die, run
@@ -204,3 +205,12 @@ def test_what_was_redriven_before_is_counted(clock, operator, team_lead):
     die(1, first=50)
     plan = ask(operator, SNACKS, FAST)
     assert PlanGroup.objects.get(plan=plan).again == 2
+
+
+def test_what_a_bounded_count_cannot_see_is_left_to_the_redriver(clock, operator, monkeypatch):
+    die(3)
+    monkeypatch.setattr("queue_app.services.plans.dead.count", lambda *_: Count(0, exact=False))
+    plan = ask(operator)
+    assert plan.state == "freezing"
+    freeze_by(plan, 50)
+    assert (plan.state, plan.planned) == ("proposed", 3)

@@ -1,0 +1,60 @@
+"""Single orders of a redrive's list, by position."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from queue_app.policy.figures import Results
+from queue_app.reads.groups import results_by_batch
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLine:
+    """One order of a list. `outcome`: '', waiting, done, dead_same or dead_other; `trial`: the round it was tried in."""
+
+    pos: int
+    job_id: str
+    token: int
+    reason: str
+    code: str
+    dead_since_ms: int
+    state: str
+    why: str
+    tries: int
+    trial: int
+    at_ms: int | None
+    outcome: str
+
+
+def plan_items(
+    plan_id: int,
+    *,
+    after_pos: int = 0,
+    states: Collection[str] | None = None,
+    outcome: str | None = None,
+    limit: int = 50,
+) -> list[ItemLine]:
+    """Orders of a list by position, after one; `states` of the items, or an `outcome` of redriven ones (a field of
+    `Results`, else AttributeError)."""
+    conditions, values = ["i.plan_id = %s", "i.pos > %s"], [plan_id, after_pos]
+    more: list[Any] = []
+    if states:
+        # word for word, because the partial index of the skipped ones serves a state only if it is seen in the text
+        known = [state for state in ("waiting", "redriven", "skipped") if state in states]
+        conditions.append(f"({' OR '.join(f'i.state = {state!r}' for state in known) or '1 = 0'})")
+    if outcome is not None:
+        if not getattr(results_by_batch([plan_id]).get(plan_id, Results()), outcome):
+            return []  # known from the counters, or a million orders would be searched in vain
+        conditions.append("i.state = 'redriven' AND coalesce(o.outcome, 'waiting') = %s")
+        more.append(outcome)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.dead_since_ms, i.state, i.why, i.tries, i.canary, "
+            "i.at_ms, CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END "
+            "FROM plan_items AS i LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token "
+            f"AND o.batch = i.plan_id WHERE {' AND '.join(conditions)} ORDER BY i.pos LIMIT %s",
+            [*values, *more, limit],
+        )
+        return [ItemLine(*row) for row in cursor.fetchall()]
