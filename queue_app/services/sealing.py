@@ -14,8 +14,6 @@ BITE = 2_000
 
 def seal(plan_id: int, *, now_ms: int | None = None) -> bool:
     """Go on with the seal of one batch by one bite; whether there is more to do now."""
-    if outcomes.awaited(plan_id):
-        return False
     with database.write():
         plan = plans.read(plan_id, lock=True, pass_over=True)
         if plan is None or plan.state not in ("ended", "stopped") or plan.sealed_at_ms is not None:

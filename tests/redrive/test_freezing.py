@@ -171,6 +171,22 @@ def test_two_steps_at_once_take_a_chunk_once(clock, operator, slowly, monkeypatc
     assert plan.planned == 10
 
 
+def test_a_job_that_left_while_its_chunk_was_read_is_not_in_it(clock, operator, slowly, monkeypatch):
+    ids = die(5)
+    plan = ask(operator)
+    read = freezing._read
+
+    def meddling(*args):
+        chunk = read(*args)
+        Job.objects.filter(pk=ids[2]).update(state="pending", reason="", code="", attempts=0, redriven=1)
+        return chunk
+
+    monkeypatch.setattr(freezing, "_read", meddling)
+    freeze_by(plan, 50)
+    assert (plan.planned, plan.looked_at) == (4, 5)
+    assert ids[2] not in {job_id for _, job_id, _ in frozen(plan)}
+
+
 def test_a_cancelled_freeze_frees_its_orders_and_takes_no_more(clock, operator, slowly):
     die(10)
     plan = ask(operator)

@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from queue_app.delivery.redriver import Redriver
-from queue_app.models import Job, Plan, Redrive
+from queue_app.models import Job, Plan, PlanItem, Redrive
 from queue_app.policy.terms import Terms
 from tests.redrive.invariants import check_plans
 from tests.redrive.story import approve, ask, die
@@ -84,4 +84,5 @@ def test_a_statement_that_fails_for_the_database_is_not_the_fault_of_an_order(op
     plan.refresh_from_db()
     assert (plan.state, plan.redriven, plan.skipped) == ("ended", 10, 0)
     assert failing == [0]
+    assert not PlanItem.objects.filter(tries__gt=0).exists()
     check_plans()

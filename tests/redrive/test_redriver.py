@@ -177,6 +177,15 @@ def test_the_bite_follows_the_time_that_ticks_take(operator, team_lead, monkeypa
 
 
 @pytest.mark.django_db
+def test_it_rests_as_long_as_it_held_the_lock(operator, team_lead, monkeypatch):
+    die(3)
+    plan = approved(operator, team_lead, Terms(1_000_000, canary=0))
+    assert ticks.begin(plan.pk)
+    monkeypatch.setattr(loop.ticks, "tick", lambda *_, **__: ticks.Tick("running", redriven=9, due_ms=1, held_ms=90))
+    assert Redriver("r1").once() >= 90
+
+
+@pytest.mark.django_db
 def test_once_ends_by_itself(operator, team_lead):
     die(3)
     approved(operator, team_lead, Terms(1_000_000, canary=0))

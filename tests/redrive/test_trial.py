@@ -169,11 +169,11 @@ def test_the_breaker_watches_the_last_hundred_results(clock, operator, team_lead
 
 def test_deaths_of_an_earlier_round_do_not_stop_the_next(clock, operator, team_lead):
     die(100)
-    plan = approved(operator, team_lead, Terms(1_000_000, canary=0))
+    plan = approved(operator, team_lead, Terms(20_000, canary=0))
     ticks.begin(plan.pk)
-    clock.advance(100)
-    ticks.tick(plan.pk, bite=60)
+    ticks.tick(plan.pk, bite=60, unlimited=True)
     batches.pause(operator, plan.pk)
+    clock.advance(1)
     approve(team_lead, plan)
     work("permanent", code="http_503")  # restarted in the first round, dead in the second
     run(plan, clock)
