@@ -13,6 +13,7 @@ import pytest_django
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client, TransactionTestCase
+from django.utils import timezone, translation
 
 from queue_app import clock as product_clock
 from queue_app.policy.rights import AUDITOR, OPERATOR, TEAM_LEAD
@@ -77,6 +78,14 @@ def real_database(transactional_db: None) -> RealDatabase:
     return RealDatabase(
         f"postgres://{config['USER']}:{config['PASSWORD']}@{config['HOST']}:{config['PORT']}/{config['NAME']}"
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_language_or_zone_of_another_test() -> Iterator[None]:
+    """A request through the test client leaves its language and zone on in this thread; the next test begins without."""
+    yield
+    translation.deactivate()
+    timezone.deactivate()
 
 
 # --- the clock ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
+from django.utils import translation
 
 from queue_app import clock as product_clock
 from queue_app.models import Head, Queue
@@ -94,3 +95,11 @@ def test_the_database_under_test_keeps_the_products_options() -> None:
         cursor.execute("SELECT * FROM pragma_journal_mode")
         assert cursor.fetchone()[0] == "persist"
     assert Path(connection.settings_dict["NAME"]).is_relative_to(os.environ["SNACKOPS_DATA"])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("language", ["zh-hans", "en", "ja", "en"])
+def test_no_test_speaks_the_language_of_the_one_before(language: str) -> None:
+    assert translation.get_language() == "en"
+    Client().get("/sign-in/", headers={"accept-language": language})
+    assert translation.get_language() == language
