@@ -8,7 +8,8 @@ from queue_app.models.jobs import Job
 from queue_app.models.people import Preference, Presence, SavedFilter
 from queue_app.models.plans import Approval, Hold, Plan, PlanGroup, PlanItem
 from queue_app.models.processes import Process
-from queue_app.models.queues import Queue
+from queue_app.models.queues import Gate, Queue
+from queue_app.models.reconciliations import Reconciliation
 from queue_app.models.redrives import Redrive, RedriveOutcome
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Count",
     "Failure",
     "Flow",
+    "Gate",
     "Head",
     "Hold",
     "InvestigatedGroup",
@@ -30,6 +32,7 @@ __all__ = [
     "Presence",
     "Process",
     "Queue",
+    "Reconciliation",
     "Redrive",
     "RedriveOutcome",
     "Result",

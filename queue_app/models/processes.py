@@ -15,6 +15,12 @@ class Process(models.Model):
     seen_at_ms = models.BigIntegerField()
     stopped_at_ms = models.BigIntegerField(null=True)
     detail = AsciiField(max_length=48, default="", db_default="")
+    host = AsciiField(max_length=128, default="", db_default="")
+    concurrency = models.IntegerField(default=1, db_default=1)  # deliveries at once
+    ended_n = models.BigIntegerField(default=0, db_default=0)  # attempts that this process ended since its start
+    failed_n = models.BigIntegerField(default=0, db_default=0)  # of them, those that were no success
+    rate_mj = models.BigIntegerField(default=0, db_default=0)  # attempts it ended lately, thousandths of a job/s
+    draining = models.BooleanField(default=False, db_default=False)  # takes nothing new
 
     class Meta:
         db_table = "processes"

@@ -28,6 +28,11 @@ class Queue(models.Model):
     max_unfinished = models.BigIntegerField(null=True, blank=True)  # QueueFull above it
     accepting = models.BooleanField(default=True, db_default=True)  # QueueClosed when false
     paused = models.BooleanField(default=False, db_default=False)  # nothing is handed out when true
+    delivery_rate_mj = models.BigIntegerField(null=True, blank=True)  # of all workers together, thousandths of a job/s
+    breaker_after = models.IntegerField(default=20, db_default=20)  # failed deliveries in a row that open it; 0: never
+    breaker_wait_ms = models.BigIntegerField(default=30_000, db_default=30_000)  # open so long before one probe
+    done_kept_ms = models.BigIntegerField(null=True, blank=True)  # housekeeping removes older done orders; null: never
+    receiver_keeps_ms = models.BigIntegerField(default=90 * DAY_MS, db_default=90 * DAY_MS)  # how long it knows an id
 
     class Meta:
         db_table = "queues"
@@ -39,7 +44,48 @@ class Queue(models.Model):
                 ),
                 name="queues_positive",
             ),
+            models.CheckConstraint(
+                condition=models.Q(breaker_after__gte=0, breaker_wait_ms__gte=1, receiver_keeps_ms__gte=1)
+                & (models.Q(delivery_rate_mj=None) | models.Q(delivery_rate_mj__gte=1))
+                & (models.Q(done_kept_ms=None) | models.Q(done_kept_ms__gte=0)),
+                name="queues_limits",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class Gate(models.Model):
+    """What stands between a queue and its receiver, shared by all workers and hosts: the bucket of its delivery rate and
+    its breaker. One row per queue that has a limit or a failing receiver; made when first needed.
+
+    `closed` lets everything through; `open` nothing until `probe_at_ms`; `probing` one order (`probe_job`).
+    """
+
+    class Breaker(models.TextChoices):
+        CLOSED = "closed"
+        OPEN = "open"
+        PROBING = "probing"
+
+    queue = AsciiField(primary_key=True, max_length=32)
+    level_uj = models.BigIntegerField(default=0, db_default=0)
+    level_at_ms = models.BigIntegerField(default=0, db_default=0)
+    breaker = AsciiField(max_length=8, choices=Breaker, default=Breaker.CLOSED, db_default="closed")
+    failed_in_row = models.IntegerField(default=0, db_default=0)
+    since_ms = models.BigIntegerField(default=0, db_default=0)  # the breaker stands so since
+    probe_at_ms = models.BigIntegerField(null=True)
+    probe_job = AsciiField(max_length=64, default="", db_default="")
+    probe_token = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        db_table = "gates"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(breaker__in=["closed", "open", "probing"], failed_in_row__gte=0),
+                name="gates_breaker",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.breaker}"
