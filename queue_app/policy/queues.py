@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
-    """Durations in ms; `wait_budget_ms` and `max_unfinished` are None when the queue sets no such limit."""
+    """Durations in ms, rates in thousandths of a job per second. None where the queue sets no such limit: `wait_budget_ms`,
+    `max_unfinished`, `delivery_rate_mj`, `done_kept_ms` (done orders stay for ever). `breaker_after` 0: it never opens.
+    """
 
     name: str
     ordering: str = "independent"
@@ -20,3 +22,8 @@ class QueuePolicy:
     max_unfinished: int | None = None
     accepting: bool = True
     paused: bool = False
+    delivery_rate_mj: int | None = None
+    breaker_after: int = 20
+    breaker_wait_ms: int = 30_000
+    done_kept_ms: int | None = None
+    receiver_keeps_ms: int = 7_776_000_000

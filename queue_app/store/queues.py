@@ -17,6 +17,11 @@ _FIELDS = (
     "max_unfinished",
     "accepting",
     "paused",
+    "delivery_rate_mj",
+    "breaker_after",
+    "breaker_wait_ms",
+    "done_kept_ms",
+    "receiver_keeps_ms",
 )
 
 
