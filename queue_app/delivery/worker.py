@@ -14,8 +14,8 @@ import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
 from queue_app import clock
+from queue_app.policy.attempts import Lease, Result
 from queue_app.services import leases, life_signs, runs
-from queue_app.services.leases import Lease, Result
 from queue_app.services.life_signs import BEAT_MS
 
 log = structlog.get_logger(__name__)

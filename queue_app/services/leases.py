@@ -1,14 +1,11 @@
 """Handing out and finishing: the moves of workers (DESIGN section 4). Each runs in one short write transaction."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from queue_app.policy import decisions
-from queue_app.policy.bodies import parsed
+from queue_app.policy.attempts import Lease, Result, check_proof, check_result
 from queue_app.policy.decisions import Done, Quarantine, RetryAt, burial, decide, lease_end_ms
 from queue_app.policy.errors import InvalidOrder
-from queue_app.policy.orders import check_code, check_id, check_owner, check_queue_name
+from queue_app.policy.orders import check_code, check_owner, check_queue_name
 from queue_app.policy.queues import QueuePolicy
 from queue_app.store import database, evidence, jobs, queues
 from queue_app.store.jobs import JobRow
@@ -17,37 +14,6 @@ BURIALS_PER_CALL = 100  # a claim stays short however many dead-by-now jobs stan
 MAX_CLAIM = 1_000
 MAX_LEASE_MS = 86_400_000
 LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker never said anything
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A job handed out to one worker: `token` proves ownership until `lease_until` (instant, ms) and beyond, if nobody
-    took over. `payload_text` is the stored canonical JSON."""
-
-    id: str
-    queue: str
-    quantity: int
-    payload_text: str
-    attempt: int
-    token: int
-    lease_until: int
-    deadline: int
-
-    @property
-    def payload(self) -> dict[str, Any]:
-        """What the order contains, as a new dict at each call."""
-        return parsed(self.payload_text)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The outcome of one attempt for `finish_many`: ok, retry or permanent, with a code and the receiver's wish."""
-
-    id: str
-    token: int
-    outcome: str
-    code: str = ""
-    retry_after_ms: int | None = None
 
 
 def claim(
@@ -118,7 +84,7 @@ def finish_and_claim(
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
     """Extend the lease of this token to now + lease, never past the deadline by more than one lease, never shorter."""
-    _check_proof(id, token)
+    check_proof(id, token)
     if lease_ms is not None:
         _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
     with database.write():
@@ -132,14 +98,14 @@ def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | Non
 
 def release(id: str, token: int, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Give back a job that was not started: available now, the attempt not spent, the token kept."""
-    _check_proof(id, token)
+    check_proof(id, token)
     with database.write():
         return jobs.give_back(id, token, database.instant(now_ms))
 
 
 def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Record an answer that proves nothing. The job stays leased: the lease's end brings it back (DESIGN section 4)."""
-    _check_proof(id, token)
+    check_proof(id, token)
     check_code(code)
     with database.write():
         now = database.instant(now_ms)
@@ -268,21 +234,3 @@ def _record_end(job: JobRow, state: str, reason: str, code: str, token: int, now
 def _check_span(name: str, value: object, high: int) -> None:
     if type(value) is not int or not 1 <= value <= high:
         raise ValueError(f"{name} must be a whole number from 1 to {high:,}.")
-
-
-def _check_proof(job_id: object, token: object) -> None:
-    check_id(job_id)
-    # `True` equals 1 in every database: without this look a careless caller would hold the first token of any job
-    if type(token) is not int or not 0 <= token < 2**63:
-        raise ValueError("The token must be a whole number as a lease carries it.")
-
-
-def check_result(result: Result) -> Result:
-    """The result, or ValueError: an id, token, outcome, code or wish that nothing could be done with."""
-    _check_proof(result.id, result.token)
-    if result.outcome not in decisions.OUTCOMES:
-        raise ValueError(f"The outcome {ascii(result.outcome)[:40]} is none of {', '.join(decisions.OUTCOMES)}.")
-    check_code(result.code)
-    if result.retry_after_ms is not None and type(result.retry_after_ms) is not int:
-        raise ValueError("retry_after_ms must be a whole number of milliseconds or None.")
-    return result

@@ -1,5 +1,6 @@
 """The door to the engine: the names that others may rely on (DESIGN section 5)."""
 
+from queue_app.policy.attempts import Lease, Result
 from queue_app.policy.errors import (
     BadAck,
     Cancelled,
@@ -17,8 +18,6 @@ from queue_app.policy.errors import (
 )
 from queue_app.services.acceptance import enqueue, enqueue_many
 from queue_app.services.leases import (
-    Lease,
-    Result,
     claim,
     finish,
     finish_and_claim,

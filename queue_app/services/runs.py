@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import structlog
 
+from queue_app.policy.attempts import Lease, Result, check_result
 from queue_app.policy.errors import BadAck, Cancelled, Permanent, Retryable
 from queue_app.policy.orders import check_code
-from queue_app.services.leases import Lease, Result, check_result, claim, finish_state, record_unknown, release
+from queue_app.services.leases import claim, finish_state, record_unknown, release
 
 log = structlog.get_logger(__name__)
 

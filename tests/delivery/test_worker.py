@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from queue_app.delivery.worker import DrainOver, Settings, Worker, trouble_of
 from queue_app.models import Failure, Job, Process
+from queue_app.policy.attempts import Lease
 from queue_app.policy.errors import BadAck, Cancelled, Permanent, Retryable
 from queue_app.services import leases, queue
-from queue_app.services.leases import Lease
 
 pytestmark = pytest.mark.django_db
 

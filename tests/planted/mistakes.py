@@ -15,6 +15,7 @@ MODEL = "tests/engine/test_model.py::test_the_engine_does_what_its_model_does"
 
 JOBS, LEASES, RUNS = "queue_app/store/jobs.py", "queue_app/services/leases.py", "queue_app/services/runs.py"
 REDRIVES, DECIDE = "queue_app/services/redrives.py", "queue_app/policy/decisions.py"
+ATTEMPTS = "queue_app/policy/attempts.py"
 ACCEPT, EVIDENCE, BODIES = (
     "queue_app/services/acceptance.py",
     "queue_app/store/evidence.py",
@@ -137,7 +138,7 @@ MISTAKES = (
     ),
     Mistake(
         "True passes as token 1",
-        LEASES, "if type(token) is not int or not", "if not",
+        ATTEMPTS, "if type(token) is not int or not", "if not",
         (f"{FINISH}what_cannot_be_meant_is_a_value_error_before_any_write",),
     ),
     Mistake(
