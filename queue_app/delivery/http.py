@@ -60,7 +60,7 @@ class HttpDelivery:
         """ValueError with a sentence for a URL or a limit that cannot be used; `ssl_context` serves a private CA."""
         if min(connect_ms, read_ms, total_ms) <= 0:
             raise ValueError("The connect, read and total time of a delivery must be above 0 ms.")
-        base = _checked(url)
+        base = checked_url(url)
         secure = base.scheme == "https"
         self._connect_ms, self._read_ms, self._total_ms = connect_ms, read_ms, total_ms
         self._now_ms = now_ms or clock.now_ms
@@ -168,13 +168,13 @@ class HttpDelivery:
 
     def _judge(self, response: httpcore2.Response, order_id: str, exchange: Exchange) -> Verdict:
         headers = [(name.lower(), value) for name, value in response.headers]
-        if _breaks_rules(headers):
+        if breaks_rules(headers):
             return failed("bad_http")
         if response.status not in (200, 201):
-            return refused(response.status, _values(headers, b"retry-after"), self._now_ms())
-        if any(value.strip().lower() != "identity" for value in _values(headers, b"content-encoding")):
+            return refused(response.status, header_values(headers, b"retry-after"), self._now_ms())
+        if any(value.strip().lower() != "identity" for value in header_values(headers, b"content-encoding")):
             return failed("compressed")
-        body = _bounded_body(response)
+        body = bounded_body(response, BODY_MAX)
         if body is None:
             return failed("oversize")
         if not exchange.ended_with(body):
@@ -183,7 +183,7 @@ class HttpDelivery:
         return _DONE if fault is None else failed(fault)
 
 
-def _checked(url: str) -> httpx2.URL:
+def checked_url(url: str) -> httpx2.URL:
     """The receiver's base address; ValueError with a sentence that repeats nothing of it, for it may hold a secret."""
     try:
         base = httpx2.URL(url)
@@ -196,7 +196,7 @@ def _checked(url: str) -> httpx2.URL:
     return base
 
 
-def _breaks_rules(headers: list[tuple[bytes, bytes]]) -> bool:
+def breaks_rules(headers: list[tuple[bytes, bytes]]) -> bool:
     """More headers than any honest answer has, or two statements of the body's length (a sign of smuggling)."""
     names = {name for name, _ in headers}
     size = sum(len(name) + len(value) for name, value in headers)
@@ -204,17 +204,18 @@ def _breaks_rules(headers: list[tuple[bytes, bytes]]) -> bool:
     return len(headers) > HEADERS_MAX or size > HEADER_BYTES_MAX or both
 
 
-def _values(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
+def header_values(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
+    """All values of a header by its lower-case name."""
     return [value.decode("latin-1") for name, value in headers if name == wanted]
 
 
-def _bounded_body(response: httpcore2.Response) -> bytes | None:
-    """The whole body, or None as soon as it is known to be above BODY_MAX bytes."""
+def bounded_body(response: httpcore2.Response, most: int) -> bytes | None:
+    """The whole body, or None as soon as it is known to be above `most` bytes."""
     # One buffer: a list of parts would cost forty times the limit when every chunk holds one byte.
     body = bytearray()
     stream: Any = response.stream
     for part in stream:
         body += part
-        if len(body) > BODY_MAX:
+        if len(body) > most:
             return None
     return bytes(body)
