@@ -171,12 +171,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def check_times(total_ms: int, lease_ms: int) -> None:
-    """ValueError with a sentence unless one delivery surely ends within its lease (DESIGN section 6); both in ms."""
-    if total_ms >= lease_ms:
-        raise ValueError(
-            f"The total time of a delivery ({total_ms} ms) must be below the lease ({lease_ms} ms): "
-            "otherwise a second worker sends an order that the first is still sending."
-        )

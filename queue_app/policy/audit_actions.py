@@ -37,6 +37,10 @@ SENTENCES = {
     "unblock": gettext_noop("%(who)s let later orders pass %(what)s"),
     "pause_queue": gettext_noop("%(who)s paused %(what)s"),
     "resume_queue": gettext_noop("%(who)s resumed %(what)s"),
+    "close_queue": gettext_noop("%(who)s closed %(what)s: it takes no new orders"),
+    "reopen_queue": gettext_noop("%(who)s reopened %(what)s"),
+    "cancel_queue": gettext_noop("%(who)s closed %(what)s and gave back what had not begun"),
+    "limit_queue": gettext_noop("%(who)s changed the limits of %(what)s"),
     "refused": gettext_noop("%(who)s was refused: %(tried)s, %(what)s"),
 }
 UNKNOWN = gettext_noop("%(who)s: %(action)s, %(what)s")
@@ -68,6 +72,8 @@ TRIED = {
     "delete_filter": gettext_noop("remove a filter for all"),
     "unblock": gettext_noop("let later orders pass"),
     "pause_queue": gettext_noop("pause a queue"),
+    "close_queue": gettext_noop("close a queue"),
+    "limit_queue": gettext_noop("change the limits of a queue"),
     "sign_in": gettext_noop("sign in"),
     "password_change": gettext_noop("change the password"),
 }
@@ -103,6 +109,10 @@ ACTIONS = {
     "unblock": gettext_noop("later orders let pass"),
     "pause_queue": gettext_noop("queue paused"),
     "resume_queue": gettext_noop("queue resumed"),
+    "close_queue": gettext_noop("queue closed"),
+    "reopen_queue": gettext_noop("queue reopened"),
+    "cancel_queue": gettext_noop("queue closed and given back"),
+    "limit_queue": gettext_noop("limits of a queue changed"),
     "refused": gettext_noop("refused"),
 }
 TONES = {
@@ -119,6 +129,12 @@ TONES = {
     "batch.resume": ("info", "play"),
     "batch.pause": ("warn", "pause"),
     "batch.pace": ("warn", "clock"),
+    "pause_queue": ("warn", "pause"),
+    "resume_queue": ("info", "play"),
+    "close_queue": ("warn", "stop"),
+    "reopen_queue": ("info", "play"),
+    "cancel_queue": ("bad", "stop"),
+    "limit_queue": ("warn", "clock"),
     "plan.expire": ("warn", "clock"),
     "plan.lapse": ("warn", "clock"),
     "payload_look": ("warn", "eye"),

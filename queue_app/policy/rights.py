@@ -26,6 +26,8 @@ ACTIONS: dict[str, frozenset[str]] = {
     "continue": _LEAD,
     "unblock": _LEAD,
     "pause_queue": _LEAD,
+    "close_queue": _LEAD,
+    "limit_queue": _LEAD,
 }
 
 

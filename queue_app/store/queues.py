@@ -1,5 +1,7 @@
 """The rows of `queues`."""
 
+from collections.abc import Mapping
+
 from queue_app.models import Queue
 from queue_app.policy.queues import QueuePolicy
 
@@ -25,9 +27,10 @@ _FIELDS = (
 )
 
 
-def policy_of(name: str) -> QueuePolicy | None:
-    """The policy of a declared queue, or None when no queue has this name."""
-    row = Queue.objects.filter(pk=name).values(*_FIELDS).first()
+def policy_of(name: str, *, lock: bool = False) -> QueuePolicy | None:
+    """The policy of a declared queue, or None when no queue has this name. `lock` holds its row on PostgreSQL."""
+    rows = Queue.objects.select_for_update() if lock else Queue.objects
+    row = rows.filter(pk=name).values(*_FIELDS).first()
     return QueuePolicy(**row) if row else None
 
 
@@ -45,3 +48,13 @@ def declare(policy: QueuePolicy) -> None:
 def set_paused(name: str, *, paused: bool) -> bool:
     """Stop or go on handing out; False when it already stood so (or no queue has this name)."""
     return Queue.objects.filter(pk=name, paused=not paused).update(paused=paused) == 1
+
+
+def set_accepting(name: str, *, accepting: bool) -> bool:
+    """Accept orders or refuse them; False when it already stood so (or no queue has this name)."""
+    return Queue.objects.filter(pk=name, accepting=not accepting).update(accepting=accepting) == 1
+
+
+def set_limits(name: str, limits: Mapping[str, int | None]) -> bool:
+    """Change limits, which the caller has checked; False when no queue has this name."""
+    return Queue.objects.filter(pk=name).update(**limits) == 1

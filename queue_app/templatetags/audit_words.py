@@ -107,6 +107,8 @@ def target_link(target: str) -> SafeString:
         words = escape(_("a filter"))
     elif kind == "user":
         words = _escaped(_("account %(user)s"), user=rest)
+    elif kind == "queue":
+        words = _escaped(_("queue %(queue)s"), queue=rest)
     elif kind == "export":
         words = escape({"quarantine": _("the quarantine"), "audit": _("the audit record")}.get(rest, rest))
     elif target == "identity:unknown":

@@ -25,6 +25,8 @@ TABLE = {
     "continue": LEAD,
     "unblock": LEAD,
     "pause_queue": LEAD,
+    "close_queue": LEAD,
+    "limit_queue": LEAD,
 }
 
 

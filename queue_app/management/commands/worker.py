@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from queue_app import conf
 from queue_app.delivery.http import HttpDelivery
 from queue_app.delivery.worker import DrainOver, Settings, Worker
-from queue_app.policy.answers import check_times
 from queue_app.policy.orders import check_owner
+from queue_app.policy.queues import check_times
 from queue_app.store import queues
 
 
