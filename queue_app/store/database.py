@@ -99,12 +99,15 @@ class _Neighbours(threading.local):
 
     version = -1  # of the data, which every commit of another connection changes
     seen_ms = -NEIGHBOURS_MS  # when another was last seen to have committed
-    stepped_ms = 0  # when this one last stepped back
+
+    def __init__(self) -> None:
+        self.stepped_ms = clock.monotonic_ms()  # when this one last stepped back
 
     def steps_back(self, at_once: bool) -> bool:
         """Whether the transaction that has just begun is to be followed by a pause. Holds the write lock: cheap."""
         now_ms = clock.monotonic_ms()
-        (version,) = connection.connection.execute("PRAGMA data_version").fetchone()
+        with connection.wrap_database_errors:
+            (version,) = connection.connection.execute("PRAGMA data_version").fetchone()
         if not at_once or (version != self.version and self.version >= 0):
             self.seen_ms = now_ms
         self.version = version
