@@ -15,7 +15,7 @@ from queue_app import clock
 from queue_app.delivery.worker import trouble_of
 from queue_app.models import Plan
 from queue_app.policy.selections import CHUNK
-from queue_app.services import asking, freezing, life_signs, sealing, ticks
+from queue_app.services import asking, freezing, housekeeping, life_signs, sealing, ticks
 from queue_app.services.life_signs import BEAT_MS
 from queue_app.store import database, plans
 
@@ -150,6 +150,7 @@ class Redriver:
         else:
             life_signs.arrive(self.owner, "redriver")
             self._arrived = True
+        housekeeping.tidy_if_due()  # once a minute over all redrivers
         self._beaten_ms = clock.monotonic_ms()
 
     def leave(self) -> None:

@@ -41,6 +41,7 @@ SENTENCES = {
     "reopen_queue": gettext_noop("%(who)s reopened %(what)s"),
     "cancel_queue": gettext_noop("%(who)s closed %(what)s and gave back what had not begun"),
     "limit_queue": gettext_noop("%(who)s changed the limits of %(what)s"),
+    "remove_done": gettext_noop("%(who)s removed delivered orders of %(what)s that were kept long enough"),
     "refused": gettext_noop("%(who)s was refused: %(tried)s, %(what)s"),
 }
 UNKNOWN = gettext_noop("%(who)s: %(action)s, %(what)s")
@@ -113,6 +114,7 @@ ACTIONS = {
     "reopen_queue": gettext_noop("queue reopened"),
     "cancel_queue": gettext_noop("queue closed and given back"),
     "limit_queue": gettext_noop("limits of a queue changed"),
+    "remove_done": gettext_noop("delivered orders removed"),
     "refused": gettext_noop("refused"),
 }
 TONES = {
