@@ -42,6 +42,8 @@ SENTENCES = {
     "cancel_queue": gettext_noop("%(who)s closed %(what)s and gave back what had not begun"),
     "limit_queue": gettext_noop("%(who)s changed the limits of %(what)s"),
     "remove_done": gettext_noop("%(who)s removed delivered orders of %(what)s that were kept long enough"),
+    "breaker.open": gettext_noop("Deliveries of %(what)s stopped by themselves: the receiver failed every try"),
+    "breaker.close": gettext_noop("Deliveries of %(what)s went on by themselves: the receiver took an order"),
     "refused": gettext_noop("%(who)s was refused: %(tried)s, %(what)s"),
 }
 UNKNOWN = gettext_noop("%(who)s: %(action)s, %(what)s")
@@ -115,6 +117,8 @@ ACTIONS = {
     "cancel_queue": gettext_noop("queue closed and given back"),
     "limit_queue": gettext_noop("limits of a queue changed"),
     "remove_done": gettext_noop("delivered orders removed"),
+    "breaker.open": gettext_noop("deliveries stopped by themselves"),
+    "breaker.close": gettext_noop("deliveries went on"),
     "refused": gettext_noop("refused"),
 }
 TONES = {
@@ -131,6 +135,9 @@ TONES = {
     "batch.resume": ("info", "play"),
     "batch.pause": ("warn", "pause"),
     "batch.pace": ("warn", "clock"),
+    "breaker.open": ("bad", "alert"),
+    "breaker.close": ("ok", "check"),
+    "unblock": ("warn", "right"),
     "pause_queue": ("warn", "pause"),
     "resume_queue": ("info", "play"),
     "close_queue": ("warn", "stop"),
@@ -152,6 +159,7 @@ CHANNELS = {
     "cli": gettext_noop("command line"),
     "code": gettext_noop("program"),
     "redriver": gettext_noop("redriver"),
+    "worker": gettext_noop("worker"),
 }
 PROOFS = {
     "session": gettext_noop("signed in"),

@@ -1,22 +1,96 @@
 """What stands between a queue and its receiver: the delivery rate of all workers together, and the breaker.
 
 The engine asks here inside its transactions: before it hands out, after it has handed out, and when attempts have ended.
+Both live in the queue's one row of `gates`, so they hold over all workers and hosts and over every restart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from queue_app.policy import breakers, buckets
 from queue_app.policy.attempts import Lease, Result
+from queue_app.policy.breakers import CLOSED, FAILS, OPEN, Breaker, Rules
 from queue_app.policy.queues import QueuePolicy
+from queue_app.services import programs
+from queue_app.store import chain, gates, queues
+from queue_app.store.gates import Gate
 
 
-def granted(policy: QueuePolicy, now_ms: int, limit: int) -> int:  # noqa: ARG001
-    """How many of `limit` jobs may be handed out now, from 0 on."""
-    return limit
+def granted(policy: QueuePolicy, now_ms: int, limit: int) -> int:
+    """How many of `limit` jobs may be handed out now, from 0 on. Who is granted some holds the gate until the commit when
+    the number is limited, so that two claimers never share what is there for one."""
+    if policy.delivery_rate_mj is None and not policy.breaker_after:
+        return limit
+    free = _free(policy, gates.read(policy.name), now_ms, limit)
+    if free == 0 or (free == limit and policy.delivery_rate_mj is None):
+        return free
+    return _free(policy, gates.locked(policy.name), now_ms, limit)
 
 
 def took(policy: QueuePolicy, leases: Sequence[Lease], now_ms: int) -> None:
-    """These were handed out (at least one)."""
+    """These were handed out (at least one): they count against the rate, and the only one past an open breaker is the
+    probe. What is given back unstarted later is not refunded: the rate is a limit, never a promise."""
+    if policy.delivery_rate_mj is None and (not policy.breaker_after or len(leases) > 1):
+        return
+    gate = gates.read(policy.name)
+    if policy.delivery_rate_mj is not None:
+        bucket = buckets.refilled(gate.bucket, policy.delivery_rate_mj, now_ms)
+        _surely(gates.spend(gate, buckets.spent(bucket, len(leases))), policy.name)
+    if policy.breaker_after and gate.breaker.state != CLOSED:
+        (probe,) = leases
+        _surely(gates.move(gate, breakers.probing(gate.breaker, probe.id, probe.token)), policy.name)
 
 
 def ended(queue: str, ends: Sequence[tuple[Result, str]], now_ms: int) -> None:
-    """These attempts of one queue have ended, each with the job's new state, in the order in which they were told."""
+    """These attempts of one queue have ended, each with the job's new state, in the order in which they were told.
+
+    An answer that proves nothing comes as outcome `unknown`. As long as the receiver works this writes nothing.
+    """
+    results = [result for result, _state in ends]
+    seen = gates.read(queue).breaker
+    fails = any(breakers.told(result.outcome, result.code) == FAILS for result in results)
+    if seen.state == CLOSED and not seen.failed_in_row and not fails:
+        return
+    policy = queues.policy_of(queue)
+    if policy is None or not (policy.breaker_after or seen.failed_in_row):
+        return
+    gate = gates.locked(queue)
+    after = _after(gate.breaker, results, Rules(policy.breaker_after, policy.breaker_wait_ms), now_ms)
+    if after != gate.breaker:
+        _surely(gates.move(gate, after), queue)
+        _write_down(queue, gate.breaker, after, results, now_ms)
+
+
+def _after(breaker: Breaker, results: Iterable[Result], rules: Rules, now_ms: int) -> Breaker:
+    for result in results:
+        breaker = breakers.after_end(breaker, result, rules, now_ms)
+    return breaker
+
+
+def _free(policy: QueuePolicy, gate: Gate, now_ms: int, limit: int) -> int:
+    free = limit
+    if policy.delivery_rate_mj is not None:
+        free = min(free, buckets.refilled(gate.bucket, policy.delivery_rate_mj, now_ms).jobs)
+    breaker = gate.breaker
+    if breaker.state != CLOSED:
+        runs = gates.is_leased(breaker.probe_job, breaker.probe_token, now_ms)
+        rules = Rules(policy.breaker_after, policy.breaker_wait_ms)
+        through = breakers.lets_through(breaker, rules, now_ms, probe_runs=runs)
+        free = free if through is None else min(free, through)
+    return free
+
+
+def _write_down(queue: str, before: Breaker, after: Breaker, results: Sequence[Result], now_ms: int) -> None:
+    """Opening and closing are in the record; that a probe failed, and waits longer, is seen on the pages."""
+    if before.state == CLOSED and after.state == OPEN:
+        code = next((one.code for one in reversed(results) if breakers.told(one.outcome, one.code) == FAILS), "")
+        event = programs.queue_event("breaker.open", queue, now_ms, failed_in_row=after.failed_in_row, code=code)
+    elif before.state != CLOSED and after.state == CLOSED:
+        event = programs.queue_event("breaker.close", queue, now_ms, open_ms=max(0, now_ms - before.since_ms))
+    else:
+        return
+    chain.append([event])
+
+
+def _surely(moved: bool, queue: str) -> None:
+    if not moved:
+        raise RuntimeError(f"The gate of {queue} moved inside the transaction that holds it.")
