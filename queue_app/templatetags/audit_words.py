@@ -105,6 +105,8 @@ def target_link(target: str) -> SafeString:
         )
     elif kind in ("filter", "filters"):
         words = escape(_("a filter"))
+    elif target == "counters":
+        words = escape(_("the counters"))
     elif kind == "user":
         words = _escaped(_("account %(user)s"), user=rest)
     elif kind == "queue":
