@@ -34,12 +34,19 @@ class Exchange:
     read_ms: int
     ends_at_ms: int
     monotonic_ms: Callable[[], int]
+    checkpoint: Callable[[], None] | None = None  # asked once, after connecting and before the first byte is sent
     start: bytes = b""
     last: bytes = b""
     reused: bool = False
     peer_closed: bool = False
     timed_out: bool = False
     stream: "DeadlineStream | None" = field(default=None, repr=False)
+
+    def begin(self) -> None:
+        """The last moment at which nothing has been sent: Cancelled goes through, whatever comes later cannot stop it."""
+        if self.checkpoint is not None:
+            check, self.checkpoint = self.checkpoint, None
+            check()
 
     def wait_s(self, limit_ms: int, code: str) -> tuple[float, str]:
         """How long the next wait may last, and the code if it does; Stopped if no time is left."""
@@ -183,8 +190,10 @@ class DeadlineStream(httpcore2.NetworkStream):
 
     @override
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all. WriteError on a broken connection, for an answer may have come first; Stopped on time-out."""
+        """Send all. WriteError on a broken connection, for an answer may have come first; Stopped on time-out; Cancelled
+        before the first byte."""
         exchange = self._adopt()
+        exchange.begin()
         view = memoryview(buffer)
         while view:
             wait_s, code = exchange.wait_s(exchange.read_ms, "timeout_write")

@@ -18,6 +18,7 @@ from queue_app import clock
 from queue_app.delivery.deadline_stream import DeadlineBackend, Exchange, Stopped
 from queue_app.policy.answers import Verdict, ack_fault, failed, refused
 from queue_app.policy.errors import BadAck, Cancelled, Permanent, Retryable
+from queue_app.services.runs import Held
 
 BODY_MAX = 64 * 1024
 HEADERS_MAX = 100
@@ -84,7 +85,8 @@ class HttpDelivery:
     def __call__(self, order: Order) -> Literal[True]:
         """True if the receiver took the order; else Retryable, Permanent or BadAck with a code of policy/answers.py.
 
-        Cancelled once the adapter is closed: nothing was sent then. No exception carries a word of the answer.
+        Cancelled once the adapter is closed, or if a `Held` order says so right before the first byte: nothing was sent
+        then. No exception carries a word of the answer.
         """
         if self._closed:
             raise Cancelled
@@ -115,10 +117,12 @@ class HttpDelivery:
         if request is None:
             return failed("bad_order")
         ends_at_ms = self._monotonic_ms() + self._total_ms
-        verdict, stale = self._send(request, order.id, ends_at_ms)
+        checkpoint = order.checkpoint if isinstance(order, Held) else None
+        verdict, stale = self._send(request, order.id, ends_at_ms, checkpoint)
         if stale:
-            # The peer closed a kept connection: not the order's fault, so it costs no attempt. The id makes it safe.
-            verdict, _ = self._send(request, order.id, ends_at_ms)
+            # The peer closed a kept connection: not the order's fault, so it costs no attempt. The id makes it safe. No
+            # checkpoint: the first request may have had its effect, so that "not started" could be untrue.
+            verdict, _ = self._send(request, order.id, ends_at_ms, None)
         return verdict
 
     def _request(self, order: Order) -> httpcore2.Request | None:
@@ -143,9 +147,11 @@ class HttpDelivery:
         ]
         return httpcore2.Request(b"POST", self._target, headers=headers, content=body)
 
-    def _send(self, request: httpcore2.Request, order_id: str, ends_at_ms: int) -> tuple[Verdict, bool]:
+    def _send(
+        self, request: httpcore2.Request, order_id: str, ends_at_ms: int, checkpoint: Callable[[], None] | None
+    ) -> tuple[Verdict, bool]:
         """One exchange: its verdict, and whether it failed only because a kept connection was stale."""
-        exchange = Exchange(self._connect_ms, self._read_ms, ends_at_ms, self._monotonic_ms)
+        exchange = Exchange(self._connect_ms, self._read_ms, ends_at_ms, self._monotonic_ms, checkpoint)
         self._backend.exchange = exchange
         began = False
         try:

@@ -12,7 +12,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
 from queue_app import clock
-from queue_app.delivery.worker import trouble_of
+from queue_app.delivery.troubles import trouble_of
 from queue_app.models import Plan
 from queue_app.policy.selections import CHUNK
 from queue_app.services import asking, freezing, housekeeping, life_signs, sealing, ticks

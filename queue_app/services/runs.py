@@ -1,6 +1,7 @@
 """One turn of a worker: claim a job, hand it to `deliver`, finish it (DESIGN section 4, `run_once`)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -12,6 +13,49 @@ from queue_app.services.leases import claim, finish_state, record_unknown, relea
 log = structlog.get_logger(__name__)
 
 Deliver = Callable[[Lease], object]
+
+
+class Signal:
+    """What a worker tells a delivery that runs in another thread. Plain flags: one side writes, the other reads."""
+
+    __slots__ = ("cancelled", "good_until_ms", "lost")
+
+    def __init__(self, good_until_ms: int) -> None:
+        self.cancelled = False  # nothing new may begin
+        self.lost = False  # another worker may have taken over
+        self.good_until_ms = good_until_ms  # of the monotonic clock: the lease surely lasts so long
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Lease):
+    """A lease in the hands of a worker that renews it. To `deliver` it is a lease; one that takes long may ask it."""
+
+    signal: Signal = field(compare=False, repr=False)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the token was lost: another worker may be delivering this order now, and what comes is refused."""
+        return self.signal.lost
+
+    def checkpoint(self) -> None:
+        """To be called right before the effect: Cancelled if it must not happen any more. Afterwards nothing recalls it."""
+        if self.signal.cancelled or self.signal.lost:
+            raise Cancelled
+
+
+def held(lease: Lease, good_until_ms: int) -> Held:
+    """The lease with a signal of its own."""
+    return Held(
+        lease.id,
+        lease.queue,
+        lease.quantity,
+        lease.payload_text,
+        lease.attempt,
+        lease.token,
+        lease.lease_until,
+        lease.deadline,
+        Signal(good_until_ms),
+    )
 
 
 def run_once(
@@ -42,16 +86,19 @@ def run_lease(deliver: Deliver, lease: Lease, *, now_ms: int | None = None) -> s
 def outcome_of(deliver: Deliver, lease: Lease, *, now_ms: int | None = None) -> Result | None:
     """Call `deliver` outside any transaction and name its outcome; None: not started, give it back."""
     try:
-        return _answer(deliver, lease)
+        return answer_of(deliver, lease)
     except Cancelled:
         return None
     except BaseException as error:
-        _keep_unknown(lease, error, now_ms)
+        keep_unknown(lease, error, now_ms=now_ms)
         raise
 
 
-def _answer(deliver: Deliver, lease: Lease) -> Result:
-    """The outcome as `deliver` told it. A code that could not be stored is a mistake of the adapter, and proves nothing."""
+def answer_of(deliver: Deliver, lease: Lease) -> Result:
+    """The outcome as `deliver` told it; asks nothing of the database, so any thread may call it.
+
+    Raises Cancelled, and whatever proves nothing. A code that could not be stored is a mistake of the adapter.
+    """
     try:
         answer = deliver(lease)
     except Retryable as wish:
@@ -63,15 +110,16 @@ def _answer(deliver: Deliver, lease: Lease) -> Result:
     return Result(lease.id, lease.token, "ok")
 
 
-def _keep_unknown(lease: Lease, error: BaseException, now_ms: int | None) -> None:
+def keep_unknown(lease: Lease, error: BaseException, *, now_ms: int | None = None) -> None:
     """Write the evidence at once; its own failure must not hide the error that is on its way to the caller."""
     try:
-        record_unknown(lease.id, lease.token, _code(error), now_ms=now_ms)
+        record_unknown(lease.id, lease.token, code_of(error), now_ms=now_ms)
     except Exception as trouble:
         log.error("unknown_outcome_not_recorded", job=lease.id, token=lease.token, code=type(trouble).__name__)
 
 
-def _code(error: BaseException) -> str:
+def code_of(error: BaseException) -> str:
+    """The code under which an outcome that proves nothing is kept."""
     if not isinstance(error, BadAck):
         return "exception"
     try:

@@ -1,29 +1,26 @@
 """Signs of life of workers and redrivers."""
 
+from collections.abc import Mapping
+
 from queue_app.models import Process
 
-
-def beat(name: str, kind: str, queue: str, now_ms: int, detail: str = "") -> None:
-    """Say that this process lives; `detail` is a short word for why it waits (`disk_full`, `locked`), or ''."""
-    changed = Process.objects.filter(pk=name).update(
-        kind=kind, queue=queue, seen_at_ms=now_ms, stopped_at_ms=None, detail=detail
-    )
-    if not changed:
-        Process.objects.get_or_create(
-            name=name,
-            defaults={
-                "kind": kind,
-                "queue": queue,
-                "started_at_ms": now_ms,
-                "seen_at_ms": now_ms,
-                "detail": detail,
-            },
-        )
+Columns = Mapping[str, str | int | bool]
+NOTHING: Columns = {}
 
 
-def leave(name: str, now_ms: int) -> None:
+def beat(name: str, kind: str, queue: str, now_ms: int, detail: str = "", more: Columns = NOTHING) -> None:
+    """Say that this process lives; `detail` is a short word for why it waits (`disk_full`, `locked`), or ''.
+
+    `more` are other columns of its row; a process that arrives gives its `started_at_ms`.
+    """
+    told = {"kind": kind, "queue": queue, "seen_at_ms": now_ms, "stopped_at_ms": None, "detail": detail, **more}
+    if not Process.objects.filter(pk=name).update(**told):
+        Process.objects.get_or_create(name=name, defaults={"started_at_ms": now_ms} | told)
+
+
+def leave(name: str, now_ms: int, more: Columns = NOTHING) -> None:
     """Say that this process ended by itself."""
-    Process.objects.filter(pk=name).update(seen_at_ms=now_ms, stopped_at_ms=now_ms)
+    Process.objects.filter(pk=name).update(seen_at_ms=now_ms, stopped_at_ms=now_ms, **more)
 
 
 def forget(before_ms: int) -> int:

@@ -202,13 +202,13 @@ MISTAKES = (
     ),
     Mistake(
         "unknown exceptions as retry",
-        RUNS, "        _keep_unknown(lease, error, now_ms)\n        raise\n",
+        RUNS, "        keep_unknown(lease, error, now_ms=now_ms)\n        raise\n",
         '        return Result(lease.id, lease.token, "retry", "exception")\n',
         (f"{RUN}an_unexpected_exception_reaches_the_caller_and_the_job_stays_leased",),
     ),
     Mistake(
         "an unknown answer is not written down",
-        RUNS, "        _keep_unknown(lease, error, now_ms)\n", "",
+        RUNS, "        keep_unknown(lease, error, now_ms=now_ms)\n", "",
         (f"{RUN}only_true_itself_is_success",),
     ),
     # --- acceptance
