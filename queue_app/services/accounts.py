@@ -10,6 +10,7 @@ from queue_app.store import chain, database
 from queue_app.store.chain import Event
 
 
+@database.retried
 def set_person(
     name: str,
     *,

@@ -55,6 +55,7 @@ def run_out(plan: Plan, now: int) -> bool:
     return True
 
 
+@database.retried
 def let_run_out(plan_id: object) -> None:
     """In a transaction of its own, so that it stays when the person's own move is refused afterwards."""
     if type(plan_id) is not int or not 0 < plan_id <= MAX_ID:

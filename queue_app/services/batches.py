@@ -29,6 +29,7 @@ def stop(user: User, plan_id: int, *, note: str = "", channel: str = "console", 
     return _move(user, plan_id, "stop", note, channel, proof)
 
 
+@database.retried
 def set_pace(
     user: User, plan_id: int, rate_mj: int, *, note: str = "", channel: str = "console", proof: str = "session"
 ) -> Receipt:
@@ -59,6 +60,7 @@ def set_pace(
         return receipt(plan, "slow", first=first, by=actor.name, at_ms=now, note=note, round_=plan.round)
 
 
+@database.retried
 def _move(user: User, plan_id: int, move: str, note: str, channel: str, proof: str) -> Receipt:
     if note:
         check_note(note)

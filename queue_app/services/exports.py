@@ -82,11 +82,16 @@ def export(
             rows=f"{rows:,}",
             most=f"{MAX_ROWS:,}",
         )
-    with database.write():
-        event = actor.event(
-            "export", target, database.now_ms(), filter=filter, as_of_ms=as_of_ms, rows=rows, format=form
-        )
-        seq, head = chain.append([event])
+
+    @database.retried
+    def record() -> tuple[int, str]:
+        with database.write():
+            at_ms = database.now_ms()
+            return chain.append(
+                [actor.event("export", target, at_ms, filter=filter, as_of_ms=as_of_ms, rows=rows, format=form)]
+            )
+
+    seq, head = record()
     facts = _Facts(name, filter, as_of_ms, rows, f"{seq}:{head}")
     stamp = re.sub(r"[^0-9TZ]", "", cells.utc(as_of_ms).partition(".")[0] + "Z")
     writer = _csv if form == "csv" else _json

@@ -41,6 +41,7 @@ class _Chunk:
     last: bool
 
 
+@database.retried
 def step(plan_id: int, size: int = CHUNK[0], *, now_ms: int | None = None) -> Progress | None:
     """Take the next chunk of a plan that is being made. None when it is not, or somebody else is at it just now.
 

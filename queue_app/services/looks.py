@@ -49,6 +49,7 @@ class _Scope:
     filter: Filter | None = None
 
 
+@database.retried
 def record(
     user: User,
     scope: str,
@@ -148,6 +149,7 @@ def _covered(scope: _Scope, as_of_ms: int) -> tuple[int, list[Group]]:
     return count, [group]
 
 
+@database.retried
 def seen(user: User, group: Group) -> tuple[str, ...]:
     """Say that this person has the form of a group open, and name the others who have it open within the last minute.
 

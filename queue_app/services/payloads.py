@@ -8,6 +8,7 @@ from queue_app.services import people
 from queue_app.store import chain, database, jobs
 
 
+@database.retried
 def look(user: User, job_id: str, *, channel: str = "console", proof: str = "session") -> str:
     """The payload's canonical JSON text. Its audit event is written in the same transaction, or nothing is shown.
 

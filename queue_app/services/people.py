@@ -76,6 +76,7 @@ def may_see_payload(user: User) -> bool:
     return wanted.filter(user=user.pk).exists() or wanted.filter(group__user=user.pk).exists()
 
 
+@database.retried
 def record_refusal(actor: Actor, action: str, target: str, why: str) -> None:
     """Keep a refused attempt in the audit, in a transaction of its own: the attempt itself has changed nothing."""
     with database.write():

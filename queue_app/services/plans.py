@@ -52,10 +52,15 @@ def ask(
             return known
         now = database.now_ms() if now_ms is None else now_ms
         queue, expected = _measured(selection, now)
-        try:
+
+        @database.retried
+        def write() -> Plan:
             with database.write():
                 require(actor_of(user, channel=channel, proof=proof), "plan")
-                plan = _written(actor, selection, terms, queue, expected, note, comment, form_key, now)
+                return _written(actor, selection, terms, queue, expected, note, comment, form_key, now)
+
+        try:
+            plan = write()
         except IntegrityError:  # the same form, submitted twice at the same moment
             known = _known(form_key, actor)
             if known is None:
@@ -76,6 +81,7 @@ def cancel(user: User, plan_id: int, *, note: str = "", channel: str = "console"
     return _take_back(user, plan_id, "cancel", note, channel, proof)
 
 
+@database.retried
 def _take_back(user: User, plan_id: int, move: str, note: str, channel: str, proof: str) -> Receipt:
     if note:
         check_note(note)

@@ -59,6 +59,7 @@ def cancel(user: User, name: str, *, note: str = "", channel: str = "console", p
     return _move(user, name, "cancel_queue", "close_queue", _cancels, note, channel, proof)
 
 
+@database.retried
 def set_limits(
     user: User, name: str, *, note: str = "", channel: str = "console", proof: str = "session", **limits: int | None
 ) -> QueueReceipt:
@@ -105,6 +106,7 @@ def _cancels(name: str) -> bool:
     return closed or paused
 
 
+@database.retried
 def _move(
     user: User, name: str, move: str, right: str, change: Callable[[str], bool], note: str, channel: str, proof: str
 ) -> QueueReceipt:

@@ -36,6 +36,7 @@ class Names:
     solo: bool
 
 
+@database.retried
 def redrive(
     id: str,  # noqa: A002 - DESIGN section 5 names it
     note: str,

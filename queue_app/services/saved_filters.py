@@ -24,6 +24,7 @@ class UnknownFilter(SnackOpsError, LookupError):
     """No filter of this number that the person can see."""
 
 
+@database.retried
 def save(user: User, name: str, wanted: Filter, *, for_all: bool = False, channel: str = "console") -> int:
     """Keep a filter under a name, replacing the one of that name; returns its id. InvalidName, FilterError, NotAllowed."""
     name = _check_name(name)
@@ -46,6 +47,7 @@ def save(user: User, name: str, wanted: Filter, *, for_all: bool = False, channe
         raise
 
 
+@database.retried
 def delete(user: User, filter_id: int, *, channel: str = "console") -> None:
     """Remove one's own filter, or one for all. UnknownFilter for another's or none, NotAllowed."""
     actor = people.actor_of(user, channel=channel, proof="session")

@@ -12,6 +12,7 @@ from queue_app.store import chain, database, plans
 BITE = 2_000
 
 
+@database.retried
 def seal(plan_id: int, *, now_ms: int | None = None) -> bool:
     """Go on with the seal of one batch by one bite; whether there is more to do now."""
     with database.write():

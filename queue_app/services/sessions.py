@@ -52,6 +52,7 @@ def reproof_failed(actor: Actor, address: str, *, waits: bool) -> None:
     _try_to_record(event)
 
 
+@database.retried
 def change_password(user: User, actor: Actor, password: str) -> None:
     """Set a checked new password with its event, both or neither. Raises DatabaseError when the record refuses."""
     user.set_password(password)  # the slow hash is made before the write lock is taken
@@ -70,7 +71,12 @@ def _short(address: str) -> str:
 
 def _try_to_record(event: Event) -> None:
     try:
-        with database.write(limit_ms=WAIT_MS):
-            chain.append([event])
+        _record(event)
     except DatabaseError as error:
         log.error("not_recorded", action=event.action, target=event.target, code=type(error).__name__)
+
+
+@database.retried
+def _record(event: Event) -> None:
+    with database.write(limit_ms=WAIT_MS):
+        chain.append([event])

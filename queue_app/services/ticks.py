@@ -38,6 +38,7 @@ class Tick:
     held_ms: int = 0
 
 
+@database.retried
 def begin(plan_id: int, *, now_ms: int | None = None) -> bool:
     """Begin, or go on with, an approved plan if it is its turn in its queue; whether it runs now."""
     try:
@@ -71,6 +72,7 @@ def begin_now(plan: Plan, now: int) -> bool:
     return moved
 
 
+@database.retried
 def tick(plan_id: int, *, bite: int = MAX_BITE, unlimited: bool = False, now_ms: int | None = None) -> Tick:
     """Do what is due of a running batch, at most `bite` items. `unlimited` is for benchmarks: no rate, no trial's wait."""
     with database.write():

@@ -8,18 +8,27 @@ the lock at once steps back for a moment after its commit, when others are about
 and waits up to 3.3 s). A process alone pays nothing but a look around every now and then.
 """
 
+import functools
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
+import structlog
 from django.db import OperationalError, connection, transaction
 
 from queue_app import clock
 from queue_app.policy.orders import MAX_INSTANT_MS
 
+log = structlog.get_logger(__name__)
+
 BEGIN_LIMIT_MS = 20_000
+TRIES = 5  # of a service whose transaction PostgreSQL gave up for another's sake
+TRY_AGAIN_S = 0.01  # before the second try; doubled for each one after it, and shortened by chance
+# PostgreSQL's words for "this transaction has not happened, begin it anew": serialization_failure, deadlock_detected
+CONFLICTS = frozenset({"40001", "40P01"})
 LOOK_AGAIN_S = (0.0003, 0.001)  # between tries at a lock that another holds: shorter than most steps back
 STEP_BACK_S = (0.0005, 0.0015)
 NEIGHBOURS_MS = 100  # another's commit says for so long that somebody may be waiting
@@ -120,6 +129,41 @@ class _Neighbours(threading.local):
 
 
 _neighbours = _Neighbours()
+
+
+# --- once more, from the top ----------------------------------------------------------------------------------------
+
+
+def retried[**P, R](service: Callable[P, R]) -> Callable[P, R]:
+    """For a service that owns exactly one transaction: a conflict with another one makes it begin anew, 5 times in all.
+
+    Whole and from the top, because what it had read may be otherwise by now. Inside another's transaction it passes
+    through: only the owner can begin anew. An iterator among its arguments is read whole first, as it gives its values
+    only once. A lost connection is no conflict: nobody knows what became of a COMMIT, so the caller has to look (DESIGN
+    section 10).
+    """
+
+    @functools.wraps(service)
+    def again_if_needed(*args: P.args, **kwargs: P.kwargs) -> R:
+        if connection.in_atomic_block:
+            return service(*args, **kwargs)
+        values: Any = [list(value) if isinstance(value, Iterator) else value for value in args]
+        for tried in range(1, TRIES):
+            try:
+                return service(*values, **kwargs)
+            except OperationalError as error:
+                if not is_conflict(error):
+                    raise
+                log.info("begun_anew", service=service.__name__, tried=tried)
+            time.sleep(random.uniform(0.5, 1.0) * TRY_AGAIN_S * 2 ** (tried - 1))  # noqa: S311 - spreads the rivals
+        return service(*values, **kwargs)
+
+    return again_if_needed
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether PostgreSQL rolled the transaction back because of another one: trying again may well succeed."""
+    return getattr(error.__cause__, "sqlstate", None) in CONFLICTS
 
 
 def placeholders(count: int) -> str:
