@@ -9,7 +9,7 @@ from queue_app.policy.errors import Conflict, InvalidOrder, QueueClosed, QueueFu
 from queue_app.policy.orders import Order, check_order
 from queue_app.policy.queues import QueuePolicy
 from queue_app.reads import sizes
-from queue_app.store import database, evidence, jobs, queues
+from queue_app.store import arrivals, database, evidence, queues
 
 Answer = str | InvalidOrder | Conflict | QueueFull | QueueClosed
 _OPTIONS = frozenset({"queue", "payload", "order_key", "max_attempts", "deadline_ms"})
@@ -76,6 +76,7 @@ def _checked(entry: Mapping[str, Any]) -> Order:
     return check_order(entry.get("id"), entry.get("quantity"), **{k: entry[k] for k in _OPTIONS if k in entry})
 
 
+@database.retried
 def _accept(orders: list[Order], now_ms: int | None) -> list[Answer]:
     if not orders:
         return []
@@ -157,4 +158,4 @@ class _Acceptance:
                     self._now + policy.budget_ms if order.deadline_ms is None else order.deadline_ms,
                 )
             )
-        return set(jobs.insert(orders, jobs.next_seqs(len(orders)), limits, self._now))
+        return arrivals.insert(orders, arrivals.next_seqs(len(orders)), limits, self._now)

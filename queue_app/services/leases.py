@@ -1,21 +1,23 @@
 """Handing out and finishing: the moves of workers (DESIGN section 4). Each runs in one short write transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from queue_app.policy.attempts import Lease, Result, check_proof, check_result
-from queue_app.policy.decisions import Done, Quarantine, RetryAt, burial, decide, lease_end_ms
+from queue_app.policy.decisions import lease_end_ms
 from queue_app.policy.errors import InvalidOrder
 from queue_app.policy.orders import check_code, check_owner, check_queue_name
 from queue_app.policy.queues import QueuePolicy
-from queue_app.store import database, evidence, jobs, queues
-from queue_app.store.jobs import JobRow
+from queue_app.services import gates
+from queue_app.services.ending import end_all
+from queue_app.services.handing_out import hand_out
+from queue_app.store import database, ends, evidence, queues
+from queue_app.store.evidence import FailureRow
 
-BURIALS_PER_CALL = 100  # a claim stays short however many dead-by-now jobs stand before the living ones
 MAX_CLAIM = 1_000
 MAX_LEASE_MS = 86_400_000
-LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker never said anything
 
 
+@database.retried
 def claim(
     owner: str, *, queue: str = "snacks", limit: int = 1, lease_ms: int | None = None, now_ms: int | None = None
 ) -> list[Lease]:
@@ -24,12 +26,9 @@ def claim(
     Due jobs without budget are quarantined on the way, 100 a call at most. `lease_ms` None means the queue's own.
     Raises ValueError for a bad owner, limit or lease, InvalidOrder for an undeclared queue.
     """
-    check_owner(owner)
-    _check_span("limit", limit, MAX_CLAIM)
-    if lease_ms is not None:
-        _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
+    _check_claim(owner, queue, limit, lease_ms)
     with database.write():
-        return _claim(owner, _policy(queue), limit, lease_ms, database.instant(now_ms))
+        return hand_out(owner, _policy(queue), limit, lease_ms, database.instant(now_ms))
 
 
 def finish(
@@ -48,20 +47,27 @@ def finish(
     return finish_state(Result(id, token, outcome, code, retry_after_ms), now_ms=now_ms) is not None
 
 
+@database.retried
 def finish_state(result: Result, *, now_ms: int | None = None) -> str | None:
     """As `finish`, with the job's new state, or None when the token was refused."""
     check_result(result)
     with database.write():
-        return _finish(result, database.instant(now_ms), {})
+        (state,) = end_all([result], database.instant(now_ms), _policies())
+    return state
 
 
+@database.retried
 def finish_many(results: Iterable[Result], *, now_ms: int | None = None) -> list[bool]:
-    """End many attempts in one transaction; an answer per result, in order. A bad one is a ValueError before any write."""
+    """End many attempts in one transaction; an answer per result, in order. A bad one is a ValueError before any write.
+
+    Of two results for the same token the first counts and the second is refused.
+    """
     checked = [check_result(result) for result in results]
     with database.write():
-        return _finish_all(checked, database.instant(now_ms))
+        return [state is not None for state in end_all(checked, database.instant(now_ms), _policies())]
 
 
+@database.retried
 def finish_and_claim(
     results: Iterable[Result],
     owner: str,
@@ -73,51 +79,88 @@ def finish_and_claim(
 ) -> tuple[list[bool], list[Lease]]:
     """End attempts and take the next jobs in the same transaction: one commit where two would do."""
     checked = [check_result(result) for result in results]
-    check_owner(owner)
-    _check_span("limit", limit, MAX_CLAIM)
-    if lease_ms is not None:
-        _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
+    _check_claim(owner, queue, limit, lease_ms)
     with database.write():
         now = database.instant(now_ms)
-        return _finish_all(checked, now), _claim(owner, _policy(queue), limit, lease_ms, now)
+        policy = _policy(queue)
+        states = end_all(checked, now, _policies(policy))
+        return [state is not None for state in states], hand_out(owner, policy, limit, lease_ms, now)
 
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
     """Extend the lease of this token to now + lease, never past the deadline by more than one lease, never shorter."""
-    check_proof(id, token)
+    (renewed,) = renew_many([(id, token)], lease_ms=lease_ms, now_ms=now_ms)
+    return renewed
+
+
+@database.retried
+def renew_many(
+    proofs: Iterable[tuple[str, int]], *, lease_ms: int | None = None, now_ms: int | None = None
+) -> list[bool]:
+    """As `renew` for each (id, token), all leases in one statement; an answer per proof, in order."""
+    wanted = _checked(proofs)
     if lease_ms is not None:
         _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
+    if not wanted:
+        return []
     with database.write():
-        now = database.instant(now_ms)
-        job = jobs.read(id, lock=True)
-        if job is None or job.state != "leased" or job.token != token:
-            return False
-        span = _policy(job.queue).lease_ms if lease_ms is None else lease_ms
-        return jobs.extend(id, token, lease_end_ms(now, span, job.deadline))
+        now, policy_of = database.instant(now_ms), _policies()
+        held = ends.held({job_id for job_id, _ in wanted})
+        wishes = {
+            job.id: (job.id, token, lease_end_ms(now, lease_ms or policy_of(job.queue).lease_ms, job.deadline))
+            for job_id, token in wanted
+            if (job := held.get(job_id)) is not None and job.owned_by(token)
+        }
+        moved = ends.extend(list(wishes.values()))
+    return [job_id in moved and wishes[job_id][1] == token for job_id, token in wanted]
 
 
 def release(id: str, token: int, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Give back a job that was not started: available now, the attempt not spent, the token kept."""
-    check_proof(id, token)
+    (released,) = release_many([(id, token)], now_ms=now_ms)
+    return released
+
+
+@database.retried
+def release_many(proofs: Iterable[tuple[str, int]], *, now_ms: int | None = None) -> list[bool]:
+    """As `release` for each (id, token), all in one statement; an answer per proof, in order."""
+    wanted = _checked(proofs)
+    if not wanted:
+        return []
     with database.write():
-        return jobs.give_back(id, token, database.instant(now_ms))
+        now = database.instant(now_ms)
+        held = ends.held({job_id for job_id, _ in wanted})
+        owned = {
+            job.id: (job.id, token)
+            for job_id, token in wanted
+            if (job := held.get(job_id)) is not None and job.owned_by(token)
+        }
+        left = {owned[job_id] for job_id in ends.give_back(list(owned.values()), now)}
+    answers = []
+    for proof in wanted:  # the second time that a proof is named, it owns nothing any more
+        answers.append(proof in left)
+        left.discard(proof)
+    return answers
 
 
+@database.retried
 def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None) -> bool:  # noqa: A002
     """Record an answer that proves nothing. The job stays leased: the lease's end brings it back (DESIGN section 4)."""
     check_proof(id, token)
     check_code(code)
     with database.write():
         now = database.instant(now_ms)
-        job = jobs.read(id, lock=True)
-        if job is None or job.state != "leased" or job.token != token:
+        job = ends.held([id]).get(id)
+        if job is None or not job.owned_by(token):
             return False
-        return evidence.add_failure(
-            id, token, attempt=job.attempts, at_ms=now, outcome="unknown", code=code, worker=job.owner or ""
-        )
+        row = FailureRow(id, token, job.attempts, "unknown", code, job.owner or "")
+        first = bool(evidence.add_failures([row], now))
+        if first:
+            gates.ended(job.queue, [(Result(id, token, "unknown", code), "leased")], now)
+        return first
 
 
-# --- inside the transaction -----------------------------------------------------------------------------------------
+# --- policies and arguments -----------------------------------------------------------------------------------------
 
 
 def _policy(queue: str) -> QueuePolicy:
@@ -127,110 +170,31 @@ def _policy(queue: str) -> QueuePolicy:
     return policy
 
 
-def _claim(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, now: int) -> list[Lease]:
-    if policy.paused:
-        return []
-    until = now + (policy.lease_ms if lease_ms is None else lease_ms)
-    ordered = policy.ordering == "ordered"
-    taken: list[Lease] = []
-    buried = 0
-    while len(taken) < limit:
-        # Once the bound on burials is reached, the call still looks for jobs to hand out.
-        found = jobs.due(policy.name, now, limit - len(taken), ordered=ordered, with_budget=buried >= BURIALS_PER_CALL)
-        moved = False
-        for job in found:
-            reason = burial(job.spent, now_ms=now)
-            if reason is None:
-                if jobs.lease(job, owner, now, until):
-                    moved = True
-                    _record_lost(job, now)
-                    taken.append(_lease_of(job, until))
-            elif buried < BURIALS_PER_CALL:
-                moved = True
-                buried += 1
-                _bury(job, reason, now)
-        if not moved:
-            break
-    return taken
+def _policies(*known: QueuePolicy) -> Callable[[str], QueuePolicy]:
+    """Each queue's policy, read once in a transaction and only if it is asked for."""
+    read = {policy.name: policy for policy in known}
+
+    def policy_of(queue: str) -> QueuePolicy:
+        return read.get(queue) or read.setdefault(queue, _policy(queue))
+
+    return policy_of
 
 
-def _lease_of(job: JobRow, until: int) -> Lease:
-    return Lease(job.id, job.queue, job.quantity, job.payload, job.attempts + 1, job.token + 1, until, job.deadline)
-
-
-def _bury(job: JobRow, reason: str, now: int) -> None:
-    """Quarantine a due job whose budget is over, with its failure row."""
-    lost = _record_lost(job, now)
-    code = LEASE_EXPIRED if lost else evidence.last_code(job.id)
-    if not jobs.bury(job, reason, code, now):
-        raise RuntimeError(f"Job {job.id} moved inside the transaction that holds it.")
-    if job.state == "pending":
-        evidence.add_failure(job.id, job.token + 1, attempt=job.attempts, at_ms=now, outcome="deadline_passed")
-    _record_end(job, "dead", reason, code, job.token + 1, now)
-
-
-def _record_lost(job: JobRow, now: int) -> bool:
-    """Write that the token of an expired lease was lost, unless it has told something already (DESIGN section 3)."""
-    if job.state != "leased":
-        return False
-    return evidence.add_failure(
-        job.id,
-        job.token,
-        attempt=job.attempts,
-        at_ms=now,
-        outcome=LEASE_EXPIRED,
-        code=LEASE_EXPIRED,
-        worker=job.owner or "",
-    )
-
-
-def _finish_all(results: Sequence[Result], now: int) -> list[bool]:
-    jobs.read_many(sorted({result.id for result in results}), lock=True)
-    policies: dict[str, QueuePolicy] = {}
-    return [_finish(result, now, policies) is not None for result in results]
-
-
-def _finish(result: Result, now: int, policies: dict[str, QueuePolicy]) -> str | None:
-    job = jobs.read(result.id, lock=True)
-    if job is None or job.state != "leased" or job.token != result.token:
-        if job is not None and job.token > result.token:
-            evidence.note_late_finish(job.id, result.token, result.outcome, now)
-        return None
-    policy = policies.get(job.queue) or policies.setdefault(job.queue, _policy(job.queue))
-    decision = decide(result.outcome, job.spent, policy, now, code=result.code, retry_after_ms=result.retry_after_ms)
-    if isinstance(decision, Done):
-        state, moved = "done", jobs.complete(job.id, job.token, now)
-    elif isinstance(decision, RetryAt):
-        state, moved = "pending", jobs.retry(job.id, job.token, decision.at_ms, decision.wait_ms, now)
-    else:
-        state, moved = "dead", jobs.quarantine(job.id, job.token, decision.reason, decision.code, now)
-    if not moved:
-        return None
-    if result.outcome != "ok":
-        evidence.add_failure(
-            job.id,
-            job.token,
-            attempt=job.attempts,
-            at_ms=now,
-            outcome=result.outcome,
-            code=result.code,
-            worker=job.owner or "",
-        )
-    if isinstance(decision, Quarantine):
-        _record_end(job, "dead", decision.reason, decision.code, job.token, now)
-    elif state == "done":
-        _record_end(job, "done", "", "", job.token, now)
-    return state
-
-
-def _record_end(job: JobRow, state: str, reason: str, code: str, token: int, now: int) -> None:
-    if job.redriven:
-        evidence.add_redrive_outcome(job.id, state=state, reason=reason, code=code, end_token=token, at_ms=now)
-
-
-# --- arguments ------------------------------------------------------------------------------------------------------
+def _check_claim(owner: str, queue: str, limit: int, lease_ms: int | None) -> None:
+    check_owner(owner)
+    check_queue_name(queue)
+    _check_span("limit", limit, MAX_CLAIM)
+    if lease_ms is not None:
+        _check_span("lease_ms", lease_ms, MAX_LEASE_MS)
 
 
 def _check_span(name: str, value: object, high: int) -> None:
     if type(value) is not int or not 1 <= value <= high:
         raise ValueError(f"{name} must be a whole number from 1 to {high:,}.")
+
+
+def _checked(proofs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    wanted = [(job_id, token) for job_id, token in proofs]
+    for job_id, token in wanted:
+        check_proof(job_id, token)
+    return wanted

@@ -23,7 +23,9 @@ from queue_app.services.leases import (
     finish_and_claim,
     finish_many,
     release,
+    release_many,
     renew,
+    renew_many,
 )
 from queue_app.services.redrives import redrive
 from queue_app.services.runs import run_once
@@ -52,6 +54,8 @@ __all__ = [
     "finish_many",
     "redrive",
     "release",
+    "release_many",
     "renew",
+    "renew_many",
     "run_once",
 ]

@@ -1,46 +1,86 @@
-"""Rows that are only ever added: failures, refused finishes, results of redrives, tombstones' answers."""
+"""Rows that are only ever added: failures, refused finishes, results of redrives, tombstones' answers.
+
+Each takes as many rows as there are in one statement.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from django.db import connection
 
-from queue_app.store.database import is_postgresql, placeholders
+from queue_app.store.database import is_postgresql
+from queue_app.store.given import Given
 
 
 def _slot() -> str:
     return "pg_backend_pid()" if is_postgresql() else "0"
 
 
-def add_failure(
-    job_id: str, token: int, *, attempt: int, at_ms: int, outcome: str, code: str = "", worker: str = ""
-) -> bool:
-    """Record one failure unless this token has one already. The caller has guarded the job's row before."""
+class FailureRow(NamedTuple):
+    """One failed or lost attempt, to be written."""
+
+    job_id: str
+    token: int
+    attempt: int
+    outcome: str
+    code: str
+    worker: str
+
+
+_FAILURES = Given("job_id text, token bigint, attempt integer, outcome text, code text, worker text")
+
+
+def add_failures(rows: Sequence[FailureRow], at_ms: int) -> set[tuple[str, int]]:
+    """Record failures, one a job and token; the (job, token) of those whose token had told nothing yet.
+
+    The caller has guarded the jobs' rows before.
+    """
+    if not rows:
+        return set()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO failures (job_id, token, attempt, at_ms, outcome, code, worker) "
-            "SELECT %s, %s, %s, %s, %s, %s, %s "
-            "WHERE NOT EXISTS (SELECT 1 FROM failures WHERE job_id = %s AND token = %s)",
-            [job_id, token, attempt, at_ms, outcome, code, worker, job_id, token],
+            f"SELECT g.job_id, g.token, g.attempt, %s, g.outcome, g.code, g.worker FROM {_FAILURES.table} "
+            "WHERE NOT EXISTS (SELECT 1 FROM failures AS f WHERE f.job_id = g.job_id AND f.token = g.token) "
+            "RETURNING job_id, token",
+            [at_ms, *_FAILURES.values(rows)],
         )
-        return cursor.rowcount == 1
+        return set(cursor.fetchall())
 
 
-def last_code(job_id: str) -> str:
-    """The code of the job's last failure, '' when there is none or it gave none."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT code FROM failures WHERE job_id = %s ORDER BY token DESC LIMIT 1", [job_id])
-        row = cursor.fetchone()
-    return str(row[0]) if row else ""
+_NAMED = Given("name text")
 
 
-def note_late_finish(job_id: str, token: int, outcome: str, at_ms: int) -> None:
-    """Count a finish refused by its token, and keep the first of each token as evidence."""
+def last_codes(job_ids: Iterable[str]) -> dict[str, str]:
+    """The code of each job's last failure by id; '' or absent when there is none or it gave none."""
+    if not (wanted := sorted(job_ids)):
+        return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO late_finishes (job_id, token, at_ms, outcome) SELECT %s, %s, %s, %s "
-            "WHERE NOT EXISTS (SELECT 1 FROM late_finishes WHERE job_id = %s AND token = %s)"
-            + (" ON CONFLICT DO NOTHING" if is_postgresql() else ""),
-            [job_id, token, at_ms, outcome, job_id, token],
+            f"SELECT f.job_id, f.code FROM {_NAMED.table} JOIN failures AS f ON f.job_id = g.name "
+            "WHERE f.token = (SELECT max(l.token) FROM failures AS l WHERE l.job_id = g.name)",
+            _NAMED.values([(name,) for name in wanted]),
         )
-    tally("late_finish")
+        return dict(cursor.fetchall())
+
+
+_LATE = Given("job_id text, token bigint, outcome text")
+
+
+def note_late_finishes(late: Sequence[tuple[str, int, str]], at_ms: int) -> None:
+    """Count finishes (id, token, outcome) refused by their token, and keep the first of each token as evidence."""
+    if not late:
+        return
+    firsts = {(job_id, token): (job_id, token, outcome) for job_id, token, outcome in reversed(late)}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO late_finishes (job_id, token, at_ms, outcome) "
+            f"SELECT g.job_id, g.token, %s, g.outcome FROM {_LATE.table} WHERE NOT EXISTS "
+            "(SELECT 1 FROM late_finishes AS l WHERE l.job_id = g.job_id AND l.token = g.token)"
+            + (" ON CONFLICT DO NOTHING" if is_postgresql() else ""),
+            [at_ms, *_LATE.values(list(firsts.values()))],
+        )
+    tally("late_finish", len(late))
 
 
 def tally(name: str, n: int = 1) -> None:
@@ -53,27 +93,42 @@ def tally(name: str, n: int = 1) -> None:
         )
 
 
-def add_redrive_outcome(job_id: str, *, state: str, reason: str, code: str, end_token: int, at_ms: int) -> bool:
-    """Record the first end (done or dead) after the job's last redrive; later ends change nothing."""
+class End(NamedTuple):
+    """A job that is done or dead, and by which token."""
+
+    job_id: str
+    state: str
+    reason: str
+    code: str
+    token: int
+
+
+_ENDS = Given("job_id text, state text, reason text, code text, token bigint")
+
+
+def add_redrive_outcomes(ends: Sequence[End], at_ms: int) -> None:
+    """Record the first end after each job's last redrive; jobs never redriven and later ends change nothing."""
+    if not ends:
+        return
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO redrive_outcomes (job_id, token, queue, batch, was_reason, was_code, outcome, reason, code, "
             "end_token, at_ms) SELECT r.job_id, r.token, r.queue, r.batch, r.reason, r.code, "
-            "CASE WHEN %s = 'done' THEN 'done' WHEN r.reason = %s AND r.code = %s THEN 'dead_same' "
-            "ELSE 'dead_other' END, %s, %s, %s, %s FROM redrives AS r WHERE r.job_id = %s AND r.token = "
-            "(SELECT max(token) FROM redrives WHERE job_id = %s) AND NOT EXISTS "
-            "(SELECT 1 FROM redrive_outcomes AS o WHERE o.job_id = r.job_id AND o.token = r.token)",
-            [state, reason, code, reason, code, end_token, at_ms, job_id, job_id],
+            "CASE WHEN g.state = 'done' THEN 'done' WHEN r.reason = g.reason AND r.code = g.code THEN 'dead_same' "
+            f"ELSE 'dead_other' END, g.reason, g.code, g.token, %s FROM {_ENDS.table} JOIN redrives AS r "
+            "ON r.job_id = g.job_id WHERE r.token = (SELECT max(l.token) FROM redrives AS l WHERE l.job_id = g.job_id) "
+            "AND NOT EXISTS (SELECT 1 FROM redrive_outcomes AS o WHERE o.job_id = r.job_id AND o.token = r.token)",
+            [at_ms, *_ENDS.values(ends)],
         )
-        return cursor.rowcount == 1
 
 
-def buried_bodies(job_ids: list[str]) -> dict[str, str]:
+def buried_bodies(job_ids: Sequence[str]) -> dict[str, str]:
     """Body digests of done jobs that housekeeping removed, by id."""
     if not job_ids:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT job_id, body_digest FROM tombstones WHERE job_id IN ({placeholders(len(job_ids))})", job_ids
+            f"SELECT t.job_id, t.body_digest FROM {_NAMED.table} JOIN tombstones AS t ON t.job_id = g.name",
+            _NAMED.values([(name,) for name in job_ids]),
         )
         return dict(cursor.fetchall())

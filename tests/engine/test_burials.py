@@ -4,7 +4,8 @@ import pytest
 
 from queue_app.models import Failure, Job
 from queue_app.services import queue
-from queue_app.services.leases import BURIALS_PER_CALL, record_unknown
+from queue_app.services.handing_out import BURIALS_PER_CALL
+from queue_app.services.leases import record_unknown
 from tests.engine.invariants import check_all
 from tests.engine.rows import DAY, LEASE, T, declare, failures, put, row, stand, take
 

@@ -10,7 +10,7 @@ from queue_app.models import AuditEvent, Failure, Job, Redrive, RedriveOutcome
 from queue_app.services import queue
 from tests.conftest import BASE_DIR
 from tests.engine.invariants import check_all
-from tests.engine.rows import DAY, LEASE, T, failures, put, row, stand, take
+from tests.engine.rows import DAY, LEASE, T, declare, failures, put, row, stand, take
 
 DUE = T + LEASE
 KILLED = -9
@@ -139,6 +139,8 @@ def test_a_takeover_and_its_failure_row_come_together(mortal):
     ("outcome", "state", "rows"), [("ok", "done", 0), ("retry", "pending", 1), ("permanent", "dead", 1)]
 )
 def test_finish_is_whole_or_not_at_all_and_a_repeat_says_which(mortal, outcome, state, rows):
+    declare(breaker_after=0)  # so many failures in a row would open it
+
     def judge(job_id):
         after = row(job_id)["state"] == state
         assert after or stand(job_id) == ("leased", "", "", 1, 1)

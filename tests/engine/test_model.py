@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from queue_app.models import Failure, Job, LateFinish, Redrive, RedriveOutcome, Unblock
 from queue_app.policy.errors import Conflict, NotDead
-from queue_app.services import leases, queue
+from queue_app.services import handing_out, leases, queue
 from queue_app.store import queues
 from tests.engine import invariants, model
 from tests.engine.rows import T, declare
@@ -46,7 +46,7 @@ class Engine(RuleBasedStateMachine):
                 name, ordering=ordering, budget_ms=model.BUDGET_MS, lease_ms=model.LEASE_MS,
                 wait_base_ms=model.WAIT_BASE_MS, wait_cap_ms=model.WAIT_CAP_MS, wait_budget_ms=model.WAIT_BUDGET_MS,
             )  # fmt: skip
-        self.model = model.Model(leases.BURIALS_PER_CALL)
+        self.model = model.Model(handing_out.BURIALS_PER_CALL)
         self.now = T
         self.tokens: dict[str, int] = {}
         self.handed: set[tuple[str, int]] = set()
@@ -232,7 +232,7 @@ class Engine(RuleBasedStateMachine):
 @pytest.mark.django_db
 @pytest.mark.parametrize("burials", [1, 100])
 def test_the_engine_does_what_its_model_does(team_lead, monkeypatch, burials):
-    monkeypatch.setattr(leases, "BURIALS_PER_CALL", burials)
+    monkeypatch.setattr(handing_out, "BURIALS_PER_CALL", burials)
     monkeypatch.setattr(Engine, "lead", team_lead, raising=False)
     run_state_machine_as_test(
         Engine, settings=hypothesis.settings(max_examples=40, stateful_step_count=40, deadline=None, print_blob=True)

@@ -10,12 +10,14 @@ ORDERED, KILLS, BARRIERS = (f"tests/engine/test_{name}.py::test_" for name in ("
 DECISIONS, CHAIN, NOTES, ANSWERS = (
     f"tests/policy/test_{name}.py::test_" for name in ("decisions", "chain", "notes", "answers")
 )
+LOSERS = "tests/engine/test_losers.py::test_"
 RECEIVER = "tests/receiver/test_idempotency.py::test_"
 MODEL = "tests/engine/test_model.py::test_the_engine_does_what_its_model_does"
 
-JOBS, LEASES, RUNS = "queue_app/store/jobs.py", "queue_app/services/leases.py", "queue_app/services/runs.py"
+JOBS, RUNS = "queue_app/store/jobs.py", "queue_app/services/runs.py"
 REDRIVES, DECIDE = "queue_app/services/redrives.py", "queue_app/policy/decisions.py"
-ATTEMPTS = "queue_app/policy/attempts.py"
+ATTEMPTS, ARRIVALS, ENDS = "queue_app/policy/attempts.py", "queue_app/store/arrivals.py", "queue_app/store/ends.py"
+HANDING, ENDING = "queue_app/services/handing_out.py", "queue_app/services/ending.py"
 ACCEPT, EVIDENCE, BODIES = (
     "queue_app/services/acceptance.py",
     "queue_app/store/evidence.py",
@@ -78,7 +80,7 @@ MISTAKES = (
     ),
     Mistake(
         "the wait budget looks at the last wait only",
-        JOBS, "waited_ms = waited_ms + %s", "waited_ms = 0 * %s",
+        ENDS, "waited_ms = jobs.waited_ms + g.wait_ms", "waited_ms = g.wait_ms",
         (f"{FINISH}the_wait_budget_is_over_the_sum_of_all_waits",),
     ),
     Mistake(
@@ -108,18 +110,18 @@ MISTAKES = (
     ),
     Mistake(
         "a renewal can shorten a lease",
-        JOBS, "CASE WHEN lease_until > %s THEN lease_until ELSE %s END", "CASE WHEN %s < 0 THEN 0 ELSE %s END",
+        ENDS, "CASE WHEN jobs.lease_until > g.until THEN jobs.lease_until ELSE g.until END", "g.until",
         (f"{RENEW}a_clock_that_went_back_does_not_shorten_a_lease",),
     ),
     Mistake(
         "releasing spends the attempt",
-        JOBS, "attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END", "attempts = attempts",
+        ENDS, "attempts = CASE WHEN jobs.attempts > 0 THEN jobs.attempts - 1 ELSE 0 END", "attempts = jobs.attempts",
         (f"{RENEW}a_job_given_back_is_available_at_once_with_its_attempt_and_its_token", MODEL),
     ),
     # --- tokens and ends
     Mistake(
         "finish without token check",
-        LEASES, 'job.state != "leased" or job.token != result.token', 'job.state != "leased"',
+        ENDS, 'self.state == "leased" and self.token == token', 'self.state == "leased"',
         (
             f"{FINISH}another_token_ends_nothing",
             f"{BARRIERS}claim_and_finish_either_the_late_answer_counts_or_the_taker_owns_it",
@@ -127,13 +129,18 @@ MISTAKES = (
     ),
     Mistake(
         "the guard of the database forgets the token",
-        JOBS, "\"WHERE id = %s AND state = 'leased' AND token = %s\",\n            [*values",
-        "\"WHERE id = %s AND state = 'leased' AND %s >= 0\",\n            [*values",
-        (f"{RENEW}another_token_moves_nothing",),
+        ENDS, "AND jobs.state = 'leased' AND jobs.token = g.token", "AND jobs.state = 'leased'",
+        (f"{LOSERS}of_many_ends_only_the_one_that_moved_is_refused",),
+    ),
+    Mistake(
+        "the guard of a claim forgets the token",
+        JOBS, "AND jobs.state = g.state AND jobs.token = g.token", "AND jobs.state = g.state",
+        (f"{LOSERS}of_many_due_jobs_only_the_one_that_moved_is_not_handed_out",),
     ),
     Mistake(
         "an answer after the lease's end is thrown away though nobody took over",
-        LEASES, "or job.token != result.token", "or job.token != result.token or (job.lease_until or 0) <= now",
+        ENDS, "{_OWNED} RETURNING jobs.id\",\n        [*values, now_ms, *given.values(rows)],",
+        "{_OWNED} AND jobs.lease_until > %s RETURNING jobs.id\",\n        [*values, now_ms, *given.values(rows), now_ms],",
         (f"{FINISH}a_lease_that_ran_out_but_was_not_taken_over_still_counts",),
     ),
     Mistake(
@@ -143,7 +150,7 @@ MISTAKES = (
     ),
     Mistake(
         "a lost lease leaves no evidence",
-        LEASES, "                    _record_lost(job, now)\n", "",
+        HANDING, "    _record_lost(ours, now)\n", "",
         (
             f"{CLAIM}taking_over_writes_that_the_earlier_token_was_lost",
             f"{KILLS}a_takeover_and_its_failure_row_come_together",
@@ -151,32 +158,32 @@ MISTAKES = (
     ),
     Mistake(
         "refused late finishes leave no trace",
-        LEASES, "if job is not None and job.token > result.token:", "if job is not None and job.token < result.token:",
+        ENDING, "job.token > result.token:", "job.token < result.token:",
         (f"{FINISH}late_finishes_are_counted_each_time_and_kept_once",),
     ),
     Mistake(
         "a full round of burials hands out nothing",
-        LEASES, "with_budget=buried >= BURIALS_PER_CALL", "with_budget=False",
+        HANDING, "with_budget=left == 0", "with_budget=False",
         (f"{BURY}a_hundred_are_buried_in_a_call_and_it_still_hands_out",),
     ),
     Mistake(
         "burials without a bound",
-        LEASES, "            elif buried < BURIALS_PER_CALL:\n", "            else:\n",
+        HANDING, "is not None][:left]", "is not None]",
         (f"{BURY}the_bound_holds_for_every_size_of_a_claim",),
     ),
     Mistake(
         "a paused queue goes on",
-        LEASES, "if policy.paused:", "if policy.paused and policy.accepting is None:",
+        HANDING, "0 if policy.paused else", "0 if policy.paused and policy.accepting is None else",
         (f"{CLAIM}a_paused_queue_hands_out_and_buries_nothing_until_it_goes_on",),
     ),
     Mistake(
         "the code is lost at the quarantine",
-        JOBS, "[reason, code], job_id, token", "[reason, ''], job_id, token",
+        ENDS, "reason = g.reason, code = g.code\"", "reason = g.reason, code = ''\"",
         (f"{FINISH}an_end_moves_the_job_once_and_keeps_its_body",),
     ),
     Mistake(
         "the quantity is wiped at a claim",
-        LEASES, "Lease(job.id, job.queue, job.quantity,", "Lease(job.id, job.queue, 1,",
+        HANDING, "Lease(job.id, job.queue, job.quantity,", "Lease(job.id, job.queue, 1,",
         (f"{CLAIM}a_claim_hands_out_the_job_with_a_new_token_and_one_attempt_spent",),
     ),
     Mistake(
@@ -230,7 +237,7 @@ MISTAKES = (
     ),
     Mistake(
         "removed orders are forgotten",
-        ACCEPT, "evidence.buried_bodies(list(some)) | ", "",
+        ACCEPT, " | evidence.buried_bodies(list(some))", "",
         (f"{ENQUEUE}the_id_of_a_removed_order_is_known_for_ever",),
     ),
     Mistake(
@@ -240,7 +247,7 @@ MISTAKES = (
     ),
     Mistake(
         "orders of a batch lose their order",
-        JOBS, "    return list(range(last - count + 1, last + 1))", "    return list(range(last, last - count, -1))",
+        ARRIVALS, "    return list(range(last - count + 1, last + 1))", "    return list(range(last, last - count, -1))",
         (f"{ENQUEUE}orders_keep_the_order_of_their_acceptance",),
     ),
     # --- ordered queues
@@ -357,7 +364,7 @@ MISTAKES = (
     ),
     Mistake(
         "dead for another code counts as the same",
-        EVIDENCE, "r.reason = %s AND r.code = %s THEN", "r.reason = %s AND %s IS NOT NULL THEN",
+        EVIDENCE, "r.reason = g.reason AND r.code = g.code THEN", "r.reason = g.reason THEN",
         (f"{REDRIVE}the_first_end_after_a_redrive_is_its_outcome",),
     ),
     # --- record and counters

@@ -1,0 +1,118 @@
+"""Guarded ends of attempts: every one needs the state leased and the same token. Which rows moved is the answer.
+
+`held` reads and locks what a worker's proofs name; each end then takes all of its jobs in one statement.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from django.db import connection
+
+from queue_app.policy.decisions import Spent
+from queue_app.store.database import is_postgresql
+from queue_app.store.given import Given
+from queue_app.store.jobs import moved
+
+_COLUMNS = "id, queue, state, token, attempts, max_attempts, waited_ms, deadline, owner, redriven"
+
+
+class HeldRow(NamedTuple):
+    """A job as its worker's end finds it, without its body."""
+
+    id: str
+    queue: str
+    state: str
+    token: int
+    attempts: int
+    max_attempts: int
+    waited_ms: int
+    deadline: int
+    owner: str | None
+    redriven: int
+
+    @property
+    def spent(self) -> Spent:
+        """What of its budget the job has used."""
+        return Spent(self.attempts, self.max_attempts, self.waited_ms, self.deadline)
+
+    def owned_by(self, token: int) -> bool:
+        """Whether this token may move the job: the token fences, not the clock."""
+        return self.state == "leased" and self.token == token
+
+
+_OF_JOBS = ", ".join(f"jobs.{column}" for column in _COLUMNS.split(", "))
+_NAMED = Given("name text")
+
+
+def held(job_ids: Iterable[str]) -> dict[str, HeldRow]:
+    """The jobs that exist, by id; locked in id order on PostgreSQL, so that two callers cannot deadlock."""
+    wanted = _NAMED.values([(job_id,) for job_id in sorted(job_ids)])
+    lock = " ORDER BY jobs.id FOR UPDATE OF jobs" if is_postgresql() else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_OF_JOBS} FROM {_NAMED.table} JOIN jobs ON jobs.id = g.name{lock}", wanted)
+        return {row[0]: HeldRow._make(row) for row in cursor.fetchall()}
+
+
+_OWNED = "jobs.id = g.id AND jobs.state = 'leased' AND jobs.token = g.token"
+_PROOF = Given("id text, token bigint")
+
+
+def complete(proofs: Sequence[tuple[str, int]], now_ms: int) -> set[str]:
+    """Leased -> done, for each (id, token)."""
+    return _leave_lease("state = 'done'", _PROOF, proofs, now_ms)
+
+
+_RETRY = Given("id text, token bigint, at_ms bigint, wait_ms bigint")
+
+
+def retry(waits: Sequence[tuple[str, int, int, int]], now_ms: int) -> set[str]:
+    """Leased -> pending, for each (id, token, not before, what that adds to the waits)."""
+    return _leave_lease(
+        "state = 'pending', available_at = g.at_ms, waited_ms = jobs.waited_ms + g.wait_ms", _RETRY, waits, now_ms
+    )
+
+
+_QUARANTINE = Given("id text, token bigint, reason text, code text")
+
+
+def quarantine(deaths: Sequence[tuple[str, int, str, str]], now_ms: int) -> set[str]:
+    """Leased -> dead, for each (id, token, reason, code)."""
+    return _leave_lease("state = 'dead', reason = g.reason, code = g.code", _QUARANTINE, deaths, now_ms)
+
+
+def give_back(proofs: Sequence[tuple[str, int]], now_ms: int) -> set[str]:
+    """Leased -> pending, available now, the attempt not spent, the token kept, for each (id, token)."""
+    return _leave_lease(
+        "state = 'pending', available_at = %s, "
+        "attempts = CASE WHEN jobs.attempts > 0 THEN jobs.attempts - 1 ELSE 0 END",
+        _PROOF,
+        proofs,
+        now_ms,
+        now_ms,
+    )
+
+
+def _leave_lease(
+    change: str, given: Given, rows: Sequence[tuple[object, ...]], now_ms: int, *values: object
+) -> set[str]:
+    if not rows:
+        return set()
+    return moved(
+        f"UPDATE jobs SET {change}, owner = NULL, lease_until = NULL, changed_at_ms = %s "
+        f"FROM {given.table} WHERE {_OWNED} RETURNING jobs.id",
+        [*values, now_ms, *given.values(rows)],
+    )
+
+
+_UNTIL = Given("id text, token bigint, until bigint")
+
+
+def extend(wishes: Sequence[tuple[str, int, int]]) -> set[str]:
+    """Let the leases last until their instant at least, for each (id, token, until); none becomes shorter."""
+    if not wishes:
+        return set()
+    return moved(
+        "UPDATE jobs SET lease_until = CASE WHEN jobs.lease_until > g.until THEN jobs.lease_until ELSE g.until END "
+        f"FROM {_UNTIL.table} WHERE {_OWNED} RETURNING jobs.id",
+        _UNTIL.values(wishes),
+    )
