@@ -45,6 +45,8 @@ SENTENCES = {
     "recount": gettext_noop("%(who)s put right %(what)s"),
     "breaker.open": gettext_noop("Deliveries of %(what)s stopped by themselves: the receiver failed every try"),
     "breaker.close": gettext_noop("Deliveries of %(what)s went on by themselves: the receiver took an order"),
+    "reconcile": gettext_noop("%(who)s compared the orders with %(what)s"),
+    "backup": gettext_noop("%(who)s made a backup of %(what)s"),
     "refused": gettext_noop("%(who)s was refused: %(tried)s, %(what)s"),
 }
 UNKNOWN = gettext_noop("%(who)s: %(action)s, %(what)s")
@@ -121,6 +123,8 @@ ACTIONS = {
     "recount": gettext_noop("counters put right"),
     "breaker.open": gettext_noop("deliveries stopped by themselves"),
     "breaker.close": gettext_noop("deliveries went on"),
+    "reconcile": gettext_noop("compared with the receiver"),
+    "backup": gettext_noop("backup made"),
     "refused": gettext_noop("refused"),
 }
 TONES = {

@@ -113,6 +113,10 @@ def target_link(target: str) -> SafeString:
         words = _escaped(_("queue %(queue)s"), queue=rest)
     elif kind == "export":
         words = escape({"quarantine": _("the quarantine"), "audit": _("the audit record")}.get(rest, rest))
+    elif target == "receiver":
+        words, address = escape(_("the receiver's list")), page_of("reconciliations")
+    elif target == "database":
+        words = escape(_("the database"))
     elif target == "identity:unknown":
         words = escape(_("a name that nobody has"))
     elif kind in ("identity", "throttled"):

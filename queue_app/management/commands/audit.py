@@ -3,14 +3,19 @@
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 from django.db import DatabaseError
 
+from queue_app.management import reconcile_words
+from queue_app.management.commands.reconcile import compared
 from queue_app.policy.chain import Anchor, InvalidAnchor, Link, parse_anchor
+from queue_app.policy.ledgers import BadLedger
 from queue_app.policy.refusals import shown
 from queue_app.reads import chain
+from queue_app.services.reconciling import Result
 from queue_app.services.verification import Broken, Report, verify
 
 EPILOG = """
@@ -18,10 +23,12 @@ EPILOG = """
 change it: a mail, a ticket, another machine. Every export carries one too. `audit verify` alone
 finds a row that was changed, removed, inserted or moved. With --expect it also finds a tail that
 was cut off, a tail that was written anew, and an old backup put in place of the database.
-This makes tampering evident; it does not make it impossible.
+This makes tampering evident; it does not make it impossible. The chain covers what people and
+redrives did, not the orders themselves: --receiver also holds every order against the receiver's
+ledger, which shows a row changed by a faulty disk, and a database older than its receiver.
 
-exit status: 0 whole; 1 broken (the first broken row and its neighbours are named);
-2 wrong usage, or the database cannot be read
+exit status: 0 whole; 1 broken (the first broken row and its neighbours are named), or different
+from the receiver; 2 wrong usage, or one of the two cannot be read
 """
 
 
@@ -41,6 +48,9 @@ class Command(BaseCommand):
         parts = parser.add_subparsers(dest="part", metavar="verify|head", required=True)
         proof = parts.add_parser("verify", help="prove the record whole, or name the first broken row")
         proof.add_argument("--expect", metavar="SEQ:HASH", help="an anchor that was kept elsewhere")
+        proof.add_argument(
+            "--receiver", nargs="?", const="", metavar="URL", help="compare with the receiver's ledger too"
+        )
         head = parts.add_parser("head", help="print the anchor")
         for part in (proof, head):
             part.add_argument("--json", action="store_true", help="print one JSON object")
@@ -54,12 +64,16 @@ class Command(BaseCommand):
             text = options.get("expect")
             expect = None if text is None else parse_anchor(text)
             report = verify(expect)
-        except InvalidAnchor as error:
+            asked = options.get("receiver")
+            result = None if asked is None else compared(asked or None)
+        except (InvalidAnchor, BadLedger, ValueError) as error:
             raise CommandError(str(error), returncode=2) from None
         except DatabaseError:
             raise CommandError("The database cannot be read; nothing is proved.", returncode=2) from None
-        self.stdout.write(json.dumps(_record(report, expect)) if options["json"] else _words(report, expect))
-        if not report.whole:
+        self.stdout.write(
+            json.dumps(_record(report, expect, result)) if options["json"] else _words(report, expect, result)
+        )
+        if not report.whole or (result is not None and result.differing):
             sys.exit(1)
 
     def _head(self, *, as_json: bool) -> None:
@@ -71,7 +85,11 @@ class Command(BaseCommand):
         )
 
 
-def _words(report: Report, expect: Anchor | None) -> str:
+def _words(report: Report, expect: Anchor | None, result: Result | None) -> str:
+    return "\n".join([_proof(report, expect), *([] if result is None else reconcile_words.of_result(result))])
+
+
+def _proof(report: Report, expect: Anchor | None) -> str:
     looked = f"{report.events:,} events and {report.redrives:,} redrives"
     if report.broken is None:
         kept = f" The anchor {expect} is in it." if expect else ""
@@ -88,7 +106,7 @@ def _words(report: Report, expect: Anchor | None) -> str:
     return "\n".join(lines)
 
 
-def _record(report: Report, expect: Anchor | None) -> dict[str, object]:
+def _record(report: Report, expect: Anchor | None, result: Result | None) -> dict[str, object]:
     return {
         "whole": report.whole,
         "events": report.events,
@@ -96,6 +114,7 @@ def _record(report: Report, expect: Anchor | None) -> dict[str, object]:
         "head": str(report.head),
         "expected": str(expect) if expect else None,
         "broken": _broken(report.broken) if report.broken else None,
+        **({"receiver": asdict(result)} if result else {}),
     }
 
 
