@@ -1,8 +1,11 @@
 """The only reader of Django's settings inside the app: one function for each thing that an installation may set."""
 
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+
+from snackops.env import Env
 
 
 def data_dir() -> Path:
@@ -53,3 +56,8 @@ def static_root() -> Path:
 def base_dir() -> Path:
     """The folder of manage.py."""
     return Path(settings.BASE_DIR)
+
+
+def database_at(address: str) -> dict[str, Any]:
+    """Django's dict of the database at an address as DATABASE_URL has it. ImproperlyConfigured, without the address."""
+    return Env({"--to": address}).database("--to", data_dir())
