@@ -1,179 +1,255 @@
-"""The loop of a worker: claim, deliver, finish, until told to stop (DESIGN sections 4 and 6).
+"""The loop of a worker: claim, have delivered, finish, until told to stop (DESIGN sections 4 and 6).
 
-What was delivered but could not be written down is kept in memory and written as soon as the database answers again; if
-the process dies before, the lease's end brings the job back and the receiver recognises the id.
+One thread owns the database: it claims, finishes, renews and says that the worker lives. The others only deliver
+(`hands.py`). What was delivered but could not be written down is kept in memory and written as soon as the database
+answers again; if the process dies before, the lease's end brings the job back and the receiver recognises the id.
 """
 
 import random
-import threading
-from collections import deque
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
 from queue_app import clock
-from queue_app.policy.attempts import Lease, Result
+from queue_app.delivery.hands import Hands
+from queue_app.delivery.holding import Holding, Tally
+from queue_app.delivery.troubles import trouble_of
+from queue_app.policy import paces
+from queue_app.policy.queues import QueuePolicy
+from queue_app.reads import sizes
 from queue_app.services import leases, life_signs, runs
-from queue_app.services.life_signs import BEAT_MS
+from queue_app.services.life_signs import BEAT_MS, Work
+from queue_app.store import queues
 
 log = structlog.get_logger(__name__)
 
 IDLE_MS = (100, 1_000)  # between looks at an empty queue
 TROUBLE_MS = (500, 30_000)  # between tries while the database refuses
-
-
-class DrainOver(BaseException):
-    """The time for ending the running delivery is over: it stays leased, and its lease's end brings it back."""
+LOOK_MS = 500  # between looks at the queue's row: a pause or a cancel acts everywhere within a second
+MEASURE_MS = 20  # a shorter span says nothing about a rate
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one worker works. Durations in ms; `lease_ms` None means the queue's own."""
+    """How one worker works. Durations in ms; `lease_ms` None means the queue's own.
+
+    `prefetch` 0 lets the worker judge by how fast jobs end; else so many are in hand, delivered or waiting.
+    """
 
     owner: str
     queue: str = "snacks"
-    prefetch: int = 1
+    prefetch: int = 0
     lease_ms: int | None = None
-    delivery_ms: int = 10_000  # what one delivery takes at most; a lease with less left is renewed first
-    until_idle: bool = False
+    delivery_ms: int = 10_000  # what one delivery takes at most; with less of the lease left, none begins
+    until_idle: bool = False  # end when nothing is due
+    until_empty: bool = False  # end when nothing is unfinished, or what is left was cancelled
+    concurrency: int = 1
+    drain_ms: int = 30_000  # how long running deliveries may take after `stop`
 
 
 class Worker:
-    """One worker in one thread. `deliver` is called outside any transaction."""
+    """One worker. `deliver` is called outside any transaction, in up to `concurrency` threads at once.
 
-    def __init__(self, deliver: runs.Deliver, settings: Settings, *, wait: Callable[[float], bool] | None = None):
-        self._deliver = deliver
+    `wait(seconds)` replaces the waits in which nothing is in hand.
+    """
+
+    def __init__(self, deliver: runs.Deliver, settings: Settings, *, wait: Callable[[float], object] | None = None):
         self._settings = settings
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait  # seconds -> whether to stop
-        self._leases: deque[Lease] = deque()
-        self._results: list[Result] = []
+        # put() of a SimpleQueue may be called in a signal handler, whatever it interrupts; an Event could deadlock
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._wait = wait or self._listen
+        self._hands = Hands(deliver, settings.concurrency, ring=lambda: self._bell.put(None))
+        self._holding = Holding(self._hands)
+        self._policy: QueuePolicy | None = None
+        self._told = False
+        self._drain_end_ms: int | None = None
+        self._paused = False
+        self._dry = False  # the last claim found nothing
+        self._empty = False  # nothing of the queue is unfinished
+        self._trouble = ""
+        self._trouble_ms, self._idle_ms = TROUBLE_MS[0], IDLE_MS[0]
+        self._lease_ms = 0
+        self._look_at_ms = self._claim_at_ms = 0
         self._beaten_ms = -BEAT_MS
-        self._detail = ""
-        self.delivering = False
+        self._measured_ms, self._measured_n, self._rate_mj, self._commit_ms = clock.monotonic_ms(), 0, 0, 5
+
+    @property
+    def tally(self) -> Tally:
+        """How the attempts of this worker ended so far."""
+        return self._holding.tally
 
     def stop(self) -> None:
-        """No new claim from now on; safe in a signal handler."""
-        self._stop.set()
+        """No new claim from now on, and nothing begins any more; safe in a signal handler."""
+        self._told = self._hands.closed = True
+        self._bell.put(None)
 
-    def run(self) -> None:
-        """Work until `stop`; then write down what ended and give back what was not started."""
-        idle_ms, trouble_ms = IDLE_MS[0], TROUBLE_MS[0]
-        self._try(lambda: life_signs.arrive(self._settings.owner, "worker", self._settings.queue))
-        while not self._stop.is_set():
-            self._beat()
-            if not self._try(self._settle):
-                self._wait(trouble_ms * random.uniform(0.5, 1.0) / 1000)  # noqa: S311 - spreads the tries
-                trouble_ms = min(trouble_ms * 2, TROUBLE_MS[1])
-                continue
-            trouble_ms = TROUBLE_MS[0]
-            if self._leases:
-                idle_ms = IDLE_MS[0]
-                self._deliver_next()
-            elif self._settings.until_idle:
-                break
-            else:
-                self._wait(idle_ms / 1000)
-                idle_ms = min(idle_ms * 2, IDLE_MS[1])
-        self.end()
+    def run(self) -> Tally:
+        """Work until `stop`; then let running deliveries end, write them down and give back what was not begun.
 
-    def _settle(self) -> None:
-        """One transaction: write down what ended, and take new jobs when there are none in hand."""
-        if self._leases:
-            if self._results:
-                self._report(leases.finish_many(self._results))
-            return
-        settings = self._settings
-        answers, taken = leases.finish_and_claim(
-            self._results, settings.owner, queue=settings.queue, limit=settings.prefetch, lease_ms=settings.lease_ms
-        )
-        self._report(answers)
-        self._leases.extend(taken)
-
-    def _report(self, answers: list[bool]) -> None:
-        for result, kept in zip(self._results, answers, strict=True):
-            log.info(
-                "finished" if kept else "finish_refused",
-                job=result.id,
-                token=result.token,
-                outcome=result.outcome,
-                code=result.code,
-            )
-        self._results = []
-
-    def _deliver_next(self) -> None:
-        lease = self._leases.popleft()
-        if not self._still_ours(lease):
-            return
-        self.delivering = True
+        An exception of `deliver` that is meant to end the process (KeyboardInterrupt, SystemExit) is raised after that.
+        """
+        self._try(lambda: life_signs.arrive(self._settings.owner, "worker", self._settings.queue, self._work()))
+        self._hands.start()
         try:
-            result = runs.outcome_of(self._deliver, lease)
-        except Exception as error:
-            log.error(
-                "unknown_outcome",
-                job=lease.id,
-                token=lease.token,
-                code=getattr(error, "code", "exception"),
-                kind=type(error).__name__,
-            )
-            return
+            while self._step():
+                pass
         finally:
-            self.delivering = False
-        if result is None:
-            self._try(lambda: leases.release(lease.id, lease.token))
-        else:
-            self._results.append(result)
+            self._end()
+        if self._holding.fatal is not None:
+            raise self._holding.fatal
+        return self.tally
 
-    def _still_ours(self, lease: Lease) -> bool:
-        """Renew a lease that waited in hand so long that a delivery might outlast it; False when it was lost."""
-        if self._settings.prefetch == 1:
+    # --- one turn ---------------------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        """One turn of the loop; whether to go on."""
+        self._measured_n += self._holding.gather()
+        now = clock.monotonic_ms()
+        self._measure(now)
+        if self._holding.fatal is not None:
+            self.stop()
+        if self._told and self._drain_end_ms is None:
+            self._drain_end_ms = now + self._settings.drain_ms
+            self._holding.cancel()
+        if not (self._try(lambda: self._look(now)) and self._try(lambda: self._settle(now))):
+            self._wait(self._trouble_ms * random.uniform(0.5, 1.0) / 1000)  # noqa: S311 - spreads the tries
+            self._trouble_ms = min(self._trouble_ms * 2, TROUBLE_MS[1])
+            return self._drain_end_ms is None or clock.monotonic_ms() < self._drain_end_ms
+        self._trouble_ms = TROUBLE_MS[0]
+        if self._over():
+            return False
+        self._rest()
+        return True
+
+    def _look(self, now: int) -> None:
+        """Renew, beat, and see whether the queue was paused or cancelled meanwhile."""
+        if now < self._look_at_ms:
+            return
+        self._policy = queues.policy_of(self._settings.queue) or self._policy
+        self._look_at_ms = now + LOOK_MS
+        if self._policy is None:
+            return
+        self._lease_ms = self._settings.lease_ms or self._policy.lease_ms
+        self._look_at_ms = now + min(LOOK_MS, self._lease_ms // 6)
+        self._hands.margin_ms = min(self._settings.delivery_ms, self._lease_ms // 2)
+        self._holding.renew(now, self._lease_ms, self._settings.lease_ms)
+        if self._policy.paused != self._paused:
+            self._paused = self._policy.paused
+            (self._holding.cancel if self._paused else self._holding.go_on)()
+        if not self._settings.prefetch and not self._ahead() and len(self._holding) > self._settings.concurrency:
+            self._holding.take_back()  # the receiver became slow: what waits here, another worker may begin
+        if now - self._beaten_ms >= BEAT_MS:
+            self._beaten_ms = now
+            settings, work = self._settings, self._work()
+            life_signs.beat(settings.owner, "worker", settings.queue, self._trouble, work)
+
+    def _settle(self, now: int) -> None:
+        """Write down what ended, and in the same transaction take new jobs as far as hands are free."""
+        self._holding.write_down()
+        settings, results, room = self._settings, self._holding.results, self._room()
+        if room > 0 and (results or now >= self._claim_at_ms):
+            before = clock.monotonic_ms()
+            answers, taken = leases.finish_and_claim(
+                results, settings.owner, queue=settings.queue, limit=room, lease_ms=settings.lease_ms
+            )
+            self._commit_ms += (clock.monotonic_ms() - before - self._commit_ms) // 4
+            self._holding.report(answers)
+            self._holding.take(taken, before + self._lease_ms)
+            self._dry = not taken
+            self._claim_at_ms = now + self._idle_ms if len(taken) < room else 0
+            self._idle_ms = min(self._idle_ms * 2, IDLE_MS[1]) if self._dry else IDLE_MS[0]
+        elif results:
+            self._holding.report(leases.finish_many(results))
+        if settings.until_empty and (self._dry or self._paused) and not len(self._holding):
+            self._empty = sizes.unfinished(settings.queue) == 0
+
+    def _room(self) -> int:
+        if self._drain_end_ms is not None or self._paused or self._policy is None:
+            return 0
+        settings = self._settings
+        wanted = max(settings.prefetch, settings.concurrency)
+        return wanted + (0 if settings.prefetch else self._ahead()) - len(self._holding)
+
+    def _ahead(self) -> int:
+        return paces.ahead(self._rate_mj, self._commit_ms)
+
+    def _measure(self, now: int) -> None:
+        span = now - self._measured_ms
+        if span >= MEASURE_MS:
+            self._rate_mj = paces.rate_mj(self._rate_mj, self._measured_n, span)
+            self._measured_ms, self._measured_n = now, 0
+            self._hands.group = paces.group(self._rate_mj)
+
+    def _over(self) -> bool:
+        if self._drain_end_ms is not None and clock.monotonic_ms() >= self._drain_end_ms:
             return True
-        kept: list[bool] = []
-        self._try(lambda: kept.append(leases.renew(lease.id, lease.token, lease_ms=self._settings.lease_ms)))
-        return kept == [True]
+        if len(self._holding) or self._holding.unwritten or self._hands.ended:
+            return False
+        if self._drain_end_ms is not None or (self._settings.until_idle and self._dry):
+            return True
+        cancelled = self._paused and self._policy is not None and not self._policy.accepting
+        return self._settings.until_empty and (cancelled or self._empty)
 
-    def _beat(self) -> None:
-        if clock.monotonic_ms() - self._beaten_ms >= BEAT_MS:
-            self._beaten_ms = clock.monotonic_ms()
-            settings, detail = self._settings, self._detail
-            self._try(lambda: life_signs.beat(settings.owner, "worker", settings.queue, detail))
+    def _rest(self) -> None:
+        """Wait until something is to be done: enough has ended, it is time to claim, renew or look, or `stop`."""
+        now = clock.monotonic_ms()
+        next_ms = self._look_at_ms
+        gathers = self._hands.group > 1 and len(self._holding) > self._settings.concurrency  # no hand is free
+        if self._room() > 0 and not gathers:
+            next_ms = min(next_ms, self._claim_at_ms)
+        if not len(self._holding):
+            if next_ms > now:
+                self._wait((next_ms - now) / 1000)
+            return
+        if self._hands.group > 1:
+            next_ms = min(next_ms, now + paces.GATHER_MS)
+        if self._drain_end_ms is not None:
+            next_ms = min(next_ms, self._drain_end_ms)
+        if next_ms > now:
+            self._listen((next_ms - now) / 1000)
+
+    # --- the database, the end --------------------------------------------------------------------------------------
+
+    def _listen(self, seconds: float) -> None:
+        try:
+            self._bell.get(timeout=max(seconds, 0.001))
+        except Empty:
+            pass
+
+    def _work(self) -> Work:
+        tally, settings = self.tally, self._settings
+        return Work(
+            host=socket.gethostname()[:128],
+            concurrency=settings.concurrency,
+            ended=tally.ended,
+            failed=tally.ended - tally.ok,
+            rate_mj=self._rate_mj,
+            draining=self._told,
+        )
 
     def _try(self, act: Callable[[], object]) -> bool:
         """Whether the database took it. Trouble is logged by kind, never by its text, and the connection renewed."""
         try:
             act()
         except (DatabaseError, InterfaceError) as error:
-            self._detail = trouble_of(error)
-            log.error("database_refuses", worker=self._settings.owner, code=self._detail)
+            self._trouble = trouble_of(error)
+            log.error("database_refuses", worker=self._settings.owner, code=self._trouble)
             connection.close()
             return False
-        self._detail = ""
+        self._trouble = ""
         return True
 
-    def end(self) -> None:
-        """Write down what ended and give back what was not started."""
-        if self._results:
-            self._try(lambda: self._report(leases.finish_many(self._results)))
-        for lease in self._leases:
-            self._try(lambda lease=lease: leases.release(lease.id, lease.token))  # type: ignore[misc]
-        self._leases.clear()
-        self._try(lambda: life_signs.leave(self._settings.owner))
-
-
-def trouble_of(error: Exception) -> str:
-    """A short word for what the database refuses: disk_full, read_only, locked, damaged, or database_error."""
-    text = str(error).lower()
-    for part, word in (
-        ("full", "disk_full"),
-        ("no space", "disk_full"),
-        ("readonly", "read_only"),
-        ("read-only", "read_only"),
-        ("locked", "locked"),
-        ("malformed", "damaged"),
-        ("not a database", "damaged"),
-    ):
-        if part in text:
-            return word
-    return "database_error"
+    def _end(self) -> None:
+        """Write down what ended, give back what was not begun, leave the leases of what still runs."""
+        self._holding.cancel()
+        self._holding.gather()
+        self._try(self._holding.write_down)
+        if self._holding.results:
+            self._try(lambda: self._holding.report(leases.finish_many(self._holding.results)))
+        self.tally.left = len(self._holding) + len(self._holding.results)
+        self._hands.dismiss(0 if self.tally.left else 1)
+        self._try(lambda: life_signs.leave(self._settings.owner, self._work()))

@@ -5,8 +5,8 @@ lies in one worker's hand while another worker idles.
 """
 
 MAX_GROUP = 100
-MAX_AHEAD = 200
-GATHER_MS = 20  # fast jobs wait so long for company, at most
+MAX_AHEAD = 500
+GATHER_MS = 80  # fast jobs wait so long for company, at most
 FASTEST_SLOW_MJ = 100_000  # below 100 jobs/s nothing is gathered: a group would hold two
 
 
@@ -21,7 +21,7 @@ def ahead(rate_mj: int, commit_ms: int) -> int:
     """How many jobs to hold besides those being delivered, so that nobody waits for a commit; 0 for slow jobs."""
     if rate_mj < FASTEST_SLOW_MJ:
         return 0
-    return min(rate_mj * (GATHER_MS + 2 * commit_ms) // 1_000_000 + group(rate_mj), MAX_AHEAD)
+    return min(rate_mj * (GATHER_MS + 3 * commit_ms) // 1_000_000 + group(rate_mj), MAX_AHEAD)
 
 
 def rate_mj(before_mj: int, ended: int, span_ms: int) -> int:

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
+from django.db import connection
+
 from queue_app.models import Queue
 from queue_app.policy.queues import QueuePolicy
+from queue_app.store.database import is_postgresql
 
 _FIELDS = (
     "name",
@@ -28,10 +31,18 @@ _FIELDS = (
 
 
 def policy_of(name: str, *, lock: bool = False) -> QueuePolicy | None:
-    """The policy of a declared queue, or None when no queue has this name. `lock` holds its row on PostgreSQL."""
-    rows = Queue.objects.select_for_update() if lock else Queue.objects
-    row = rows.filter(pk=name).values(*_FIELDS).first()
-    return QueuePolicy(**row) if row else None
+    """The policy of a declared queue, or None when no queue has this name. `lock` holds its row on PostgreSQL.
+
+    Plain SQL, because every claim asks: building the same query by the ORM took longer than all the rest of a small one.
+    """
+    suffix = " FOR UPDATE" if lock and is_postgresql() else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(_FIELDS)} FROM queues WHERE name = %s{suffix}", [name])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    values = dict(zip(_FIELDS, row, strict=True))
+    return QueuePolicy(**values | {flag: bool(values[flag]) for flag in ("accepting", "paused")})
 
 
 def policies() -> dict[str, QueuePolicy]:

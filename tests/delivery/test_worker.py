@@ -6,7 +6,9 @@ import pytest
 from django.db import OperationalError
 from structlog.testing import capture_logs
 
-from queue_app.delivery.worker import DrainOver, Settings, Worker, trouble_of
+from queue_app import clock as product_clock
+from queue_app.delivery.troubles import trouble_of
+from queue_app.delivery.worker import Settings, Worker
 from queue_app.models import Failure, Job, Process
 from queue_app.policy.attempts import Lease
 from queue_app.policy.errors import BadAck, Cancelled, Permanent, Retryable
@@ -114,32 +116,39 @@ def test_told_to_stop_it_ends_the_running_delivery_and_gives_the_rest_back() -> 
     assert Process.objects.get(name="w").stopped_at_ms is not None
 
 
-def test_when_the_time_for_draining_is_over_the_order_stays_leased_and_the_rest_is_given_back() -> None:
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_what_is_meant_to_end_the_process_reaches_the_caller_and_the_rest_is_given_back(
+    end: type[BaseException],
+) -> None:
     accept(3)
 
     def deliver(_lease: Lease) -> bool:
-        raise DrainOver
+        raise end
 
     worker = Worker(deliver, Settings("w", prefetch=3), wait=lambda _seconds: False)
-    with pytest.raises(DrainOver):
+    with pytest.raises(end):
         worker.run()
-    worker.end()
     assert list(states().values()) == ["leased", "pending", "pending"]
+    assert Failure.objects.get().outcome == "unknown"
 
 
-def test_a_lease_that_was_lost_in_hand_is_not_delivered() -> None:
+def test_a_lease_that_may_be_over_in_hand_is_given_back_and_not_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     accept(2)
     seen: list[str] = []
+    late = [0]
+    real = product_clock.monotonic_ms
+    monkeypatch.setattr(product_clock, "monotonic_ms", lambda: real() + late[0])
 
     def deliver(lease: Lease) -> bool:
         seen.append(lease.id)
-        if lease.id == "w-1":  # somebody else takes both meanwhile
-            other = Job.objects.get(pk="w-2")
-            queue.claim("x", limit=2, now_ms=(other.lease_until or 0) + 1)
+        late[0] += 30_000  # the machine slept for the length of a lease
         return True
 
-    run(deliver, prefetch=2)
-    assert seen == ["w-1"]
+    worker = Worker(deliver, Settings("w", prefetch=2, until_idle=True), wait=lambda _seconds: False)
+    worker.run()
+    assert seen == ["w-1", "w-2"]
+    assert worker.tally.back == 1, "the second one was given back first and claimed anew"
+    assert Job.objects.get(pk="w-2").attempts == 1
 
 
 def test_what_was_delivered_is_written_down_as_soon_as_the_database_answers_again(

@@ -75,27 +75,6 @@ def test_with_no_time_to_drain_the_running_order_stays_leased(real_database: Rea
     eventually(lambda: Job.objects.filter(state="leased").exists())
     worker.send_signal(signal.SIGTERM)
     _out, said = worker.communicate(timeout=60)
-    assert worker.returncode == 0, said
-    assert Job.objects.get().state in {"leased", "pending"}
+    # 1 and leased; or, if the signal came before anything was sent, nothing was left behind
+    assert (worker.returncode, Job.objects.get().state) in {(1, "leased"), (0, "pending")}, said
     assert Job.objects.get().token == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--queue", "nope"], "No queue 'nope' is declared."),
-        (["--lease-ms", "10000"], "lease"),
-        (["--lease-ms", "-5"], "lease"),
-        (["--prefetch", "0"], "--prefetch must be"),
-        (["--owner", "a b"], "name"),
-        (["--drain-s", "-1"], "--drain-s must be"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_with_a_sentence(
-    real_database: RealDatabase, options: list[str], sentence: str
-) -> None:
-    worker = start(real_database, "http://127.0.0.1:9", *options)
-    _out, said = worker.communicate(timeout=60)
-    assert worker.returncode == 2
-    assert sentence in said
-    assert "Traceback" not in said
