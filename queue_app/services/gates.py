@@ -5,6 +5,7 @@ Both live in the queue's one row of `gates`, so they hold over all workers and h
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from queue_app.policy import breakers, buckets
 from queue_app.policy.attempts import Lease, Result
@@ -15,23 +16,34 @@ from queue_app.store import chain, gates, queues
 from queue_app.store.gates import Gate
 
 
-def granted(policy: QueuePolicy, now_ms: int, limit: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many jobs may be handed out now; `gate`: as held until the commit when that was limited, else None."""
+
+    n: int
+    gate: Gate | None = None
+
+
+def granted(policy: QueuePolicy, now_ms: int, limit: int) -> Grant:
     """How many of `limit` jobs may be handed out now, from 0 on. Who is granted some holds the gate until the commit when
     the number is limited, so that two claimers never share what is there for one."""
     if policy.delivery_rate_mj is None and not policy.breaker_after:
-        return limit
-    free = _free(policy, gates.read(policy.name), now_ms, limit)
-    if free == 0 or (free == limit and policy.delivery_rate_mj is None):
-        return free
-    return _free(policy, gates.locked(policy.name), now_ms, limit)
+        return Grant(limit)
+    gate = gates.read(policy.name)
+    if policy.delivery_rate_mj is None and gate.breaker.state == CLOSED:
+        return Grant(limit)
+    if _free(policy, gate, now_ms, limit) == 0:
+        return Grant(0)
+    gate = gates.locked(policy.name)
+    return Grant(_free(policy, gate, now_ms, limit), gate)
 
 
-def took(policy: QueuePolicy, leases: Sequence[Lease], now_ms: int) -> None:
+def took(grant: Grant, policy: QueuePolicy, leases: Sequence[Lease], now_ms: int) -> None:
     """These were handed out (at least one): they count against the rate, and the only one past an open breaker is the
     probe. What is given back unstarted later is not refunded: the rate is a limit, never a promise."""
-    if policy.delivery_rate_mj is None and (not policy.breaker_after or len(leases) > 1):
+    gate = grant.gate
+    if gate is None:
         return
-    gate = gates.read(policy.name)
     if policy.delivery_rate_mj is not None:
         bucket = buckets.refilled(gate.bucket, policy.delivery_rate_mj, now_ms)
         _surely(gates.spend(gate, buckets.spent(bucket, len(leases))), policy.name)

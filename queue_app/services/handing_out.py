@@ -19,13 +19,13 @@ LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker neve
 
 def hand_out(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, now: int) -> list[Lease]:
     """Up to `limit` leases of the queue by (available_at, seq); nothing while it is paused or its gate lets none through."""
-    wanted = 0 if policy.paused else gates.granted(policy, now, limit)
+    grant = gates.Grant(0) if policy.paused else gates.granted(policy, now, limit)
     until = now + (policy.lease_ms if lease_ms is None else lease_ms)
     taken: list[Lease] = []
     left = BURIALS_PER_CALL
-    while len(taken) < wanted:
+    while len(taken) < grant.n:
         # Once the bound on burials is reached, the call still looks for jobs to hand out.
-        room, ordered = wanted - len(taken), policy.ordering == "ordered"
+        room, ordered = grant.n - len(taken), policy.ordering == "ordered"
         found = jobs.due(policy.name, now, room, ordered=ordered, with_budget=left == 0)
         reasons = [burial(job.spent, now_ms=now) for job in found]
         leased = _lease([job for job, reason in zip(found, reasons, strict=True) if reason is None], owner, now, until)
@@ -36,7 +36,7 @@ def hand_out(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, 
         if len(found) < room or not (leased or lost):
             break
     if taken:
-        gates.took(policy, taken, now)
+        gates.took(grant, policy, taken, now)
     return taken
 
 

@@ -1,0 +1,269 @@
+"""The gate of a queue as its workers meet it: one rate for all, and a receiver that fails everything is left alone."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from queue_app.models import AuditEvent, Gate, Job
+from queue_app.policy.attempts import Result
+from queue_app.policy.buckets import JOB_UJ, capacity_uj
+from queue_app.services import leases, queue
+from queue_app.store import queues as store
+from tests.engine.rows import LEASE, T, declare, put, row, take
+
+pytestmark = pytest.mark.django_db
+WAIT = 30_000
+
+
+def gate(name: str = "snacks") -> Any:
+    """The stored gate."""
+    return Gate.objects.get(pk=name)
+
+
+def fail(n: int, *, at: int = T, code: str = "http_503", outcome: str = "retry") -> None:
+    """So many deliveries in a row end so; the orders are put in for it."""
+    for _ in range(n):
+        job_id = f"f-{Job.objects.count()}"
+        put(job_id, at=at)
+        lease = take(at=at)
+        if outcome == "unknown":
+            assert leases.record_unknown(lease.id, lease.token, code, now_ms=at)
+        else:
+            assert queue.finish(lease.id, lease.token, outcome, code=code, now_ms=at)
+
+
+def opened(after: int = 3) -> None:
+    """A queue whose breaker opened at T, with two orders that nobody has tried."""
+    declare(breaker_after=after, breaker_wait_ms=WAIT, budget_ms=10**9)
+    fail(after)
+    put("x-1", "x-2")
+
+
+def told(prefix: str = "breaker.") -> list[tuple[str, str, str]]:
+    """What the record has of the breaker: action, target, detail."""
+    found = AuditEvent.objects.filter(action__startswith=prefix).order_by("-seq")
+    return list(found.values_list("action", "target", "detail"))
+
+
+# --- the rate -------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_limit_nothing_is_written_and_no_gate_is_made() -> None:
+    declare(breaker_after=0)
+    put("a-1", "a-2")
+    assert len(queue.claim("w1", limit=5, now_ms=T)) == 2
+    assert not Gate.objects.exists()
+
+
+def test_all_workers_together_get_what_the_bucket_holds_and_time_fills_it_again() -> None:
+    declare(delivery_rate_mj=4_000)  # the bucket holds one order and a quarter of a second
+    put(*(f"a-{n}" for n in range(20)))
+    assert [len(queue.claim(owner, limit=9, now_ms=T)) for owner in ("w1", "w2", "w3")] == [2, 0, 0]
+    assert [len(queue.claim("w2", limit=9, now_ms=T + ms)) for ms in (249, 250, 499, 500, 60_000)] == [0, 1, 0, 1, 2]
+
+
+def test_a_look_at_an_empty_queue_spends_nothing() -> None:
+    declare(delivery_rate_mj=1_000)
+    for ms in range(5):
+        assert queue.claim("w1", limit=9, now_ms=T + ms) == []
+    put("a-1")
+    assert len(queue.claim("w1", limit=9, now_ms=T + 5)) == 1
+
+
+def test_a_new_rate_counts_at_once_and_none_lifts_it() -> None:
+    declare(delivery_rate_mj=1)
+    put(*(f"a-{n}" for n in range(9)))
+    assert len(queue.claim("w1", limit=9, now_ms=T)) == 1
+    assert queue.claim("w1", limit=9, now_ms=T + 1_000) == []
+    store.set_limits("snacks", {"delivery_rate_mj": 1_000_000})
+    assert len(queue.claim("w1", limit=2, now_ms=T + 1_001)) == 2
+    store.set_limits("snacks", {"delivery_rate_mj": None})
+    assert len(queue.claim("w1", limit=9, now_ms=T + 1_001)) == 6
+
+
+def test_the_bucket_belongs_to_one_queue() -> None:
+    declare(delivery_rate_mj=1)
+    declare("drinks", delivery_rate_mj=1)
+    put("a-1", "a-2")
+    put("d-1", queue="drinks")
+    assert [len(queue.claim("w1", queue=name, limit=5, now_ms=T)) for name in ("snacks", "drinks", "snacks")] == [
+        1,
+        1,
+        0,
+    ]
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from([1_000, 2_500, 20_000]),
+    st.lists(st.tuples(st.integers(-400, 900), st.integers(1, 9)), min_size=1, max_size=25),
+)
+def test_in_no_window_more_is_handed_out_than_the_rate_and_one_bucket(rate: int, claims: list[tuple[int, int]]) -> None:
+    Gate.objects.all().delete()
+    declare(delivery_rate_mj=rate, breaker_after=0)
+    have = Job.objects.count()
+    put(*(f"h-{have + n}" for n in range(60)))  # as many as this example may take, whatever the last one left
+    now, forward, handed = T, 0, 0
+    for span, limit in claims:
+        now += span  # a clock that was set back grants nothing
+        forward += max(span, 0)
+        got = queue.claim("w1", limit=limit, now_ms=now, lease_ms=10**7)
+        handed += len(got)
+        assert len(got) <= limit
+        assert handed * JOB_UJ <= rate * forward + capacity_uj(rate)
+
+
+# --- the breaker ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("retry", "http_503"), ("retry", "timeout_read"), ("unknown", "bad_ack")]
+)
+def test_a_row_of_failures_opens_it_and_no_attempt_is_spent_while_it_is_open(outcome: str, code: str) -> None:
+    declare(breaker_after=3, breaker_wait_ms=WAIT)
+    fail(2, outcome=outcome, code=code)
+    assert gate().breaker == "closed"
+    fail(1, outcome=outcome, code=code)
+    assert (gate().breaker, gate().probe_at_ms) == ("open", T + WAIT)
+    put("x-1")
+    for ms in (0, 1, WAIT - 1):
+        assert queue.claim("w1", limit=9, now_ms=T + ms) == []
+    assert (row("x-1")["attempts"], row("x-1")["token"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("permanent", "http_422"), ("retry", "http_429"), ("unknown", "bad_order")]
+)
+def test_refusals_of_single_orders_open_nothing(outcome: str, code: str) -> None:
+    declare(breaker_after=2)
+    fail(5, outcome=outcome, code=code)
+    assert not Gate.objects.exists()
+
+
+def test_a_success_ends_the_row() -> None:
+    declare(breaker_after=3)
+    for _ in range(4):
+        fail(2)
+        fail(1, outcome="ok", code="")
+    assert (gate().breaker, gate().failed_in_row) == ("closed", 0)
+
+
+def test_one_order_asks_and_its_success_closes() -> None:
+    opened()
+    (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
+    assert (gate().breaker, gate().probe_job, gate().probe_token) == ("probing", probe.id, probe.token)
+    assert queue.claim("w2", limit=9, now_ms=T + WAIT + 1) == []
+    assert queue.finish(probe.id, probe.token, "ok", now_ms=T + WAIT + 2)
+    assert (gate().breaker, gate().since_ms) == ("closed", T + WAIT + 2)
+    assert len(queue.claim("w2", limit=9, now_ms=T + WAIT + 2)) == 4
+
+
+def test_a_failed_probe_doubles_the_wait() -> None:
+    opened()
+    now, waits = T + WAIT, []
+    for _ in range(6):
+        (probe,) = queue.claim("w1", limit=9, now_ms=now)
+        assert queue.finish(probe.id, probe.token, "retry", code="http_500", now_ms=now)
+        waits.append(gate().probe_at_ms - now)
+        assert queue.claim("w1", limit=9, now_ms=gate().probe_at_ms - 1) == []
+        now = gate().probe_at_ms
+    assert waits == [60_000, 120_000, 240_000, 480_000, 600_000, 600_000]
+
+
+def test_after_a_probe_that_was_refused_for_itself_the_next_one_asks_at_once() -> None:
+    opened()
+    (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
+    assert queue.finish(probe.id, probe.token, "permanent", code="http_422", now_ms=T + WAIT + 5)
+    assert [len(queue.claim("w1", limit=9, now_ms=T + WAIT + ms)) for ms in (5, 6)] == [1, 0]
+
+
+def test_a_probe_whose_worker_died_makes_room_for_the_next_at_the_end_of_its_lease() -> None:
+    opened()
+    (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
+    assert queue.claim("w2", limit=9, now_ms=probe.lease_until - 1) == []
+    (second,) = queue.claim("w2", limit=9, now_ms=probe.lease_until)
+    assert queue.claim("w3", limit=9, now_ms=probe.lease_until) == []
+    assert (gate().probe_job, gate().probe_token) == (second.id, second.token)
+    assert queue.finish(second.id, second.token, "ok", now_ms=probe.lease_until + 1)
+    assert gate().breaker == "closed"
+
+
+def test_a_probe_that_was_given_back_unstarted_makes_room_at_once() -> None:
+    opened()
+    (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
+    assert queue.release(probe.id, probe.token, now_ms=T + WAIT + 1)
+    assert len(queue.claim("w2", limit=9, now_ms=T + WAIT + 1)) == 1
+
+
+def test_an_unproved_probe_opens_it_again() -> None:
+    opened()
+    (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
+    assert leases.record_unknown(probe.id, probe.token, "bad_ack", now_ms=T + WAIT)
+    assert (gate().breaker, gate().probe_at_ms) == ("open", T + 3 * WAIT)
+
+
+def test_answers_under_way_when_it_opened_decide_nothing_unless_one_is_a_success() -> None:
+    declare(breaker_after=3, breaker_wait_ms=WAIT)
+    put(*(f"u-{n}" for n in range(6)))
+    held = queue.claim("w1", limit=6, now_ms=T)
+    queue.finish_many([Result(one.id, one.token, "retry", "http_503") for one in held[:5]], now_ms=T)
+    assert (gate().breaker, gate().failed_in_row) == ("open", 3)
+    assert queue.finish(held[5].id, held[5].token, "ok", now_ms=T + 7)
+    assert gate().breaker == "closed"
+
+
+def test_a_late_answer_that_its_token_refuses_says_nothing() -> None:
+    declare(breaker_after=1)
+    put("a-1")
+    first = take()
+    take("w2", at=T + LEASE)
+    assert not queue.finish("a-1", first.token, "retry", code="http_503", now_ms=T + LEASE)
+    assert not Gate.objects.exists()
+
+
+def test_the_row_lives_past_the_lowering_of_the_rule_and_zero_lets_everything_through() -> None:
+    opened()
+    store.set_limits("snacks", {"breaker_after": 0})
+    got = queue.claim("w1", limit=9, now_ms=T + 2)
+    assert [one.id for one in got] == ["x-1", "x-2"]
+    assert queue.finish(got[0].id, got[0].token, "retry", code="http_503", now_ms=T + 2)
+    assert (gate().breaker, gate().failed_in_row) == ("closed", 0)
+
+
+def test_rate_and_breaker_hold_together() -> None:
+    declare(breaker_after=2, breaker_wait_ms=WAIT, delivery_rate_mj=1_000_000)
+    fail(2)
+    put("x-1", "x-2")
+    assert queue.claim("w1", limit=9, now_ms=T + 10) == []
+    assert len(queue.claim("w1", limit=9, now_ms=T + WAIT)) == 1
+
+
+def test_opening_and_closing_are_in_the_record_and_failed_probes_are_not() -> None:
+    opened()
+    now = T + WAIT
+    for outcome in ("retry", "ok"):
+        (probe,) = queue.claim("w1", limit=9, now_ms=now)
+        assert queue.finish(probe.id, probe.token, outcome, code="" if outcome == "ok" else "http_500", now_ms=now)
+        now = gate().probe_at_ms or now
+    assert [(action, target) for action, target, _ in told()] == [
+        ("breaker.close", "queue:snacks"),
+        ("breaker.open", "queue:snacks"),
+    ]
+    assert '"code":"http_503"' in told()[1][2]
+    assert f'"open_ms":{3 * WAIT}' in told()[0][2]
+
+
+def test_a_receiver_that_works_costs_no_write() -> None:
+    put(*(f"a-{n}" for n in range(3)))
+    for _ in range(2):
+        lease = take()
+        with CaptureQueriesContext(connection) as asked:
+            assert queue.finish(lease.id, lease.token, "ok", now_ms=T)
+        assert not [
+            query["sql"] for query in asked if "gates" in query["sql"] and not query["sql"].startswith("SELECT")
+        ]
+    assert not Gate.objects.exists()
