@@ -1,5 +1,6 @@
 """The only reader of Django's settings inside the app: one function for each thing that an installation may set."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,16 @@ def site_time_zone() -> str:
 def static_root() -> Path:
     """Where collected static files lie; an empty folder is enough."""
     return Path(settings.STATIC_ROOT)
+
+
+def postgresql_programs() -> str:
+    """The folder of pg_dump and pg_restore that an installation names (SNACKOPS_PG_BIN); empty: they are looked for."""
+    return str(settings.PG_BIN)
+
+
+def environment() -> dict[str, str]:
+    """This process's whole environment, to be handed on to a child program: never to be read for a setting."""
+    return dict(os.environ)
 
 
 def base_dir() -> Path:

@@ -178,6 +178,9 @@ DELIVERY_CONNECT_MS = env.integer("SNACKOPS_CONNECT_MS", 3_000, low=1, high=600_
 DELIVERY_READ_MS = env.integer("SNACKOPS_READ_MS", 5_000, low=1, high=600_000)
 DELIVERY_TOTAL_MS = env.integer("SNACKOPS_TOTAL_MS", 10_000, low=1, high=600_000)
 
+# --- backups ----------------------------------------------------------------------------------------------------------
+PG_BIN = env.text("SNACKOPS_PG_BIN")  # folder of pg_dump and pg_restore; empty: looked for
+
 # --- logs: one JSON object a line; never a payload, a note's comment or a raw error ------------------------------------
 LOG_SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
