@@ -8,6 +8,7 @@ import structlog
 from django.utils.csp import CSP
 from django.utils.translation import gettext_lazy as _
 
+from snackops import postgresql
 from snackops.env import Env, secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -77,6 +78,8 @@ TEMPLATES = [
 # --- database: DESIGN section 10 ------------------------------------------------------------------------------------
 DATABASES = {"default": env.database("DATABASE_URL", DATA_DIR / "snackops.sqlite3")}
 SQLITE_WAL = env.flag("SNACKOPS_SQLITE_WAL", default=False)
+PG_STATEMENT_S = env.integer("SNACKOPS_PG_STATEMENT_S", 30, low=1, high=3_600)
+PG_POOL = env.integer("SNACKOPS_PG_POOL", 10, low=1, high=500)
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # PERSIST + FULL survives a power cut after an acknowledged commit; DELETE + FULL would not, because it never syncs
@@ -90,7 +93,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
     DATABASES["default"]["CONN_MAX_AGE"] = None
 else:
-    DATABASES["default"]["CONN_MAX_AGE"] = 60
+    DATABASES["default"] = postgresql.settings(DATABASES["default"], statement_s=PG_STATEMENT_S, pool_size=PG_POOL)
 
 # --- people ---------------------------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -206,7 +209,11 @@ LOGGING = {
         "handlers": ["stderr"],
         "level": env.one_of("SNACKOPS_LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]),
     },
-    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "axes": {"level": "WARNING"},
+        "psycopg": {"level": "CRITICAL"},  # it logs the server's raw words; the loops and pages log our own
+    },
 }
 structlog.configure(
     processors=[*LOG_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

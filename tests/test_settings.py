@@ -60,6 +60,22 @@ def test_postgresql_gets_none_of_sqlites_options(load) -> None:
     assert "init_command" not in database.get("OPTIONS", {})
 
 
+def test_every_wait_for_postgresql_is_bounded_and_connections_are_pooled(load) -> None:
+    database = load(DATABASE_URL="postgres://me@db.example/snacks", SNACKOPS_PG_STATEMENT_S="9", SNACKOPS_PG_POOL="3")
+    options = database["DATABASES"]["default"]["OPTIONS"]
+    assert {"connect_timeout", "tcp_user_timeout", "keepalives_idle"} <= set(options)
+    for limit in ("statement_timeout=9000", "lock_timeout=9000", "idle_in_transaction_session_timeout=20000"):
+        assert f"-c {limit}" in options["options"]
+    assert 9 < options["pool"]["connection_class"].answer_s < 18
+    assert (options["pool"]["max_size"], database["DATABASES"]["default"]["CONN_MAX_AGE"]) == (3, 0)
+
+
+def test_what_the_address_itself_says_stands_above_our_options(load) -> None:
+    url = "postgres://me@db.example/snacks?sslmode=verify-full&connect_timeout=2"
+    options = load(DATABASE_URL=url)["DATABASES"]["default"]["OPTIONS"]
+    assert (options["sslmode"], int(options["connect_timeout"])) == ("verify-full", 2)
+
+
 def test_behind_https_the_cookies_are_bound_to_host_and_transport(load) -> None:
     found = load(SNACKOPS_HTTPS="1")
     assert (found["SESSION_COOKIE_NAME"], found["CSRF_COOKIE_NAME"]) == ("__Host-sessionid", "__Host-csrftoken")
@@ -84,6 +100,8 @@ def test_a_header_about_the_transport_is_believed_only_when_asked_to(load) -> No
         ("SNACKOPS_CONNECT_MS", "0"),
         ("SNACKOPS_READ_MS", "-1"),
         ("SNACKOPS_SQLITE_TIMEOUT_S", "0"),
+        ("SNACKOPS_PG_POOL", "0"),
+        ("SNACKOPS_PG_STATEMENT_S", "soon"),
         ("SNACKOPS_SIGN_IN_TRIES", "0"),
         ("SNACKOPS_TIME_ZONE", "Mars/Olympus"),
         ("SNACKOPS_LOG_LEVEL", "loud"),

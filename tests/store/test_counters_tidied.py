@@ -57,6 +57,9 @@ def in_another_session(work: Callable[[], object]) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         slot = pool.submit(run).result(60)
+    if slot:  # the pool keeps it for the next one who needs a connection
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s)", [slot])
     eventually(lambda: not slot or slot in ended_slots(), "the session's end")
 
 
