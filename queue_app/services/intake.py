@@ -5,6 +5,7 @@ the way on is to run it again.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
@@ -12,11 +13,13 @@ from pathlib import Path
 
 from django.db import Error as DatabaseFailure
 
-from queue_app.policy.errors import Conflict, SnackOpsError
+from queue_app import clock
+from queue_app.policy.errors import Conflict, QueueFull, SnackOpsError
 from queue_app.policy.lines import BadLine, Candidate
 
 SAMPLE_FILE = Path(__file__).resolve().parent.parent / "sample" / "snack-orders.tsv"
 CHUNK_BYTES = 65_536
+WAIT_STEPS_S = (0.05, 1.0)  # between looks at a full queue
 BATCH_CHARACTERS = 4_000_000  # ends a batch early, so that long lines do not multiply into a large amount of memory
 
 Take = Callable[[list[Mapping[str, object]]], Sequence[object]]
@@ -61,6 +64,37 @@ def chunks_of(source: BufferedReader) -> Iterator[bytes]:
         if not chunk:
             return
         yield chunk
+
+
+def patiently(take: Take, wait_s: float, *, pause: Callable[[float], object] = time.sleep) -> Take:
+    """As `take`, but orders that find their queue full wait for room: up to `wait_s` seconds since one got in.
+
+    Whoever waited in vain is refused with QueueFull, and what comes then is not waited for, until one gets in again.
+    """
+    in_vain = False
+
+    def waiting(orders: list[Mapping[str, object]]) -> Sequence[object]:
+        nonlocal in_vain
+        answers = list(take(orders))
+        in_vain = in_vain and "accepted" not in answers
+        end_ms, step_s = clock.monotonic_ms() + int(wait_s * 1000), WAIT_STEPS_S[0]
+        while not in_vain and (
+            full := [place for place, answer in enumerate(answers) if isinstance(answer, QueueFull)]
+        ):
+            left_s = (end_ms - clock.monotonic_ms()) / 1000
+            in_vain = left_s <= 0
+            if in_vain:
+                break
+            pause(min(step_s, left_s))
+            step_s = min(step_s * 2, WAIT_STEPS_S[1])
+            again = take([orders[place] for place in full])
+            if "accepted" in again:
+                end_ms, step_s = clock.monotonic_ms() + int(wait_s * 1000), WAIT_STEPS_S[0]
+            for place, answer in zip(full, again, strict=True):
+                answers[place] = answer
+        return answers
+
+    return waiting
 
 
 def take_in(

@@ -19,9 +19,10 @@ from queue_app.policy.lines import NotReadable
 from queue_app.policy.order_files import FORMATS, read_orders
 from queue_app.policy.orders import check_queue_name
 from queue_app.services import queue
-from queue_app.services.intake import IntakeStopped, SourceBroken, Tally, chunks_of, take_in
+from queue_app.services.intake import IntakeStopped, SourceBroken, Tally, chunks_of, patiently, take_in
 
 MAX_BATCH = 5_000
+MAX_WAIT_S = 86_400
 COLUMNS = """
 columns of TSV and CSV (first line: their names) and keys of JSON lines:
   id            required; 1 to 64 of A-Z a-z 0-9 . _ : - and begins with a letter or digit
@@ -66,12 +67,21 @@ class Command(BaseCommand):
         parser.add_argument("--sample", action="store_true", help="the table is in the form of the sample orders")
         parser.add_argument("--queue", default="snacks", help="the queue of lines that name none (default: snacks)")
         parser.add_argument("--batch", type=int, default=500, help="orders per commit, 1 to 5000 (default: 500)")
+        parser.add_argument(
+            "--wait-s",
+            type=float,
+            default=0,
+            metavar="S",
+            help="when the queue is full, wait so many seconds for room since an order got in (default: refuse at once)",
+        )
         parser.add_argument("--json", action="store_true", help="print the count as one JSON object")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Exit statuses as documented in COLUMNS."""
         if not 1 <= options["batch"] <= MAX_BATCH:
             raise CommandError(f"--batch must be from 1 to {MAX_BATCH:,}.", returncode=2)
+        if not 0 <= options["wait_s"] <= MAX_WAIT_S:
+            raise CommandError(f"--wait-s must be from 0 to {MAX_WAIT_S:,}.", returncode=2)
         try:
             default_queue = check_queue_name(options["queue"])
         except InvalidOrder as error:
@@ -99,7 +109,7 @@ class Command(BaseCommand):
                 take_in(
                     entries,
                     tally,
-                    take=queue.enqueue_many,
+                    take=patiently(queue.enqueue_many, options["wait_s"]),
                     batch=options["batch"],
                     report=self._report,
                     progress=self._progress,
