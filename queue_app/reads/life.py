@@ -7,9 +7,10 @@ from django.db import connection
 
 from queue_app.policy.answers import effect_possible
 from queue_app.reads import life_steps
-from queue_app.reads.life_steps import Step
+from queue_app.reads.life_steps import Part, Step
 
 MAX_BLOCKED = 1_000
+MAX_CODES = 2_000  # failures asked whether one of them may have had its effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,12 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A job as it is, without its payload, and its steps, the oldest first.
+    """A job as it is, without its payload, and a page of its steps, the oldest first.
 
-    `effect_possible`: some attempt may have had its effect at the receiver. `held_by`: the open plan that holds it.
-    `looked`: somebody investigated it or its group since it died. `blocks`: later orders of an ordered queue that wait
-    for this one, up to 1,000. `shortened`: more evidence than is shown exists.
+    `effect_possible`: some attempt, of the latest 2,000, may have had its effect at the receiver. `held_by`: the open
+    plan that holds it. `looked`: somebody investigated it or its group since it died. `blocks`: later orders of an ordered
+    queue that wait for this one, up to 1,000. `older`, `newer`: tokens before and after which more steps stand, None
+    where there are none.
     """
 
     id: str
@@ -64,7 +66,8 @@ class Life:
     looked: bool
     unblocked: bool
     blocks: int
-    shortened: bool
+    older: int | None
+    newer: int | None
 
 
 _JOB = (
@@ -73,26 +76,31 @@ _JOB = (
 )
 
 
-def life(job_id: str, as_of_ms: int) -> Life | None:
-    """The life of one job as of an instant, or None when no job has this id. At most ten queries."""
+def life(job_id: str, as_of_ms: int, part: Part = Part()) -> Life | None:  # noqa: B008 - a frozen value
+    """The life of one job as of an instant, or None when no job has this id. At most 13 queries, each of few rows."""
     job = _job(job_id)
     if job is None:
         return None
-    steps = life_steps.steps(job)
-    held = [step.batch for step in steps.found if step.kind == "held"]
-    of_now = [step for step in steps.found if step.token == job["token"]]
+    steps = life_steps.steps(job, part)
     dead = job["state"] == "dead"
     return Life(
         **job,
         next=_next(job, as_of_ms),
         steps=steps.found,
-        effect_possible=any(effect_possible(step.code) for step in steps.found if step.kind in life_steps.FAILURES),
-        held_by=held[0] if held else None,
-        looked=dead and steps.looked,
-        unblocked=dead and any(step.kind == "unblocked" for step in of_now),
+        effect_possible=any(effect_possible(code) for code in life_steps.codes(job_id, MAX_CODES)),
+        held_by=steps.held_by,
+        looked=steps.looked,
+        unblocked=dead and _unblocked(job),
         blocks=_blocks(job),
-        shortened=steps.shortened,
+        older=steps.older,
+        newer=steps.newer,
     )
+
+
+def _unblocked(job: dict[str, Any]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM unblocks WHERE job_id = %s AND token = %s", [job["id"], job["token"]])
+        return cursor.fetchone() is not None
 
 
 def _job(job_id: str) -> dict[str, Any] | None:
@@ -108,6 +116,24 @@ def _job(job_id: str) -> dict[str, Any] | None:
             return None
         job = dict(zip([column[0] for column in cursor.description], row, strict=True))
     return job | {"ordering": job["ordering"] or "independent", "paused": bool(job["paused"])}
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What is known of a delivered order that housekeeping removed."""
+
+    id: str
+    quantity: int
+    done_at_ms: int
+    removed_at_ms: int
+
+
+def removed(job_id: str) -> Removed | None:
+    """The tombstone of an id, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT job_id, quantity, done_at_ms, removed_at_ms FROM tombstones WHERE job_id = %s", [job_id])
+        row = cursor.fetchone()
+    return Removed(*row) if row else None
 
 
 def _next(job: dict[str, Any], as_of_ms: int) -> Next:

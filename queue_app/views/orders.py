@@ -12,13 +12,16 @@ from queue_app.policy.bodies import parsed
 from queue_app.policy.canonical import canonical_json
 from queue_app.policy.cursors import CursorError, decode
 from queue_app.policy.filters import Filter, FilterError, parse
-from queue_app.reads.life import life
+from queue_app.reads.life import life, removed
+from queue_app.reads.life_steps import Part
 from queue_app.reads.quarantine import Neighbours, neighbours
 from queue_app.services import payloads
 from queue_app.services.people import Actor, actor_of, may_see_payload, require
 from queue_app.store import database, queues
 from queue_app.views import filters
-from queue_app.views.words import STEP_MARKS, step_sentence
+from queue_app.views.words import step_mark, step_sentence
+
+MAX_DIGITS = 18  # of a token in an address
 
 
 @require_safe
@@ -26,7 +29,19 @@ def job(request: HttpRequest, job_id: str) -> HttpResponse:
     """The page of one order."""
     actor = actor_of(request.user)
     require(actor, "read")
-    return render(request, "orders/detail.html", _context(request, actor, job_id))
+    context = _context(request, actor, job_id)
+    if context is None:
+        return _removed(request, job_id)
+    return render(request, "orders/detail.html", context)
+
+
+def _removed(request: HttpRequest, job_id: str) -> HttpResponse:
+    """The page of an order of which only the tombstone is left."""
+    found = removed(job_id)
+    if found is None:
+        raise Http404(_("No order has this id."))
+    context = {"order": found, "as_of_ms": database.now_ms(), "section": "quarantine"}
+    return render(request, "orders/removed.html", context)
 
 
 @require_POST
@@ -35,20 +50,24 @@ def job_payload(request: HttpRequest, job_id: str) -> HttpResponse:
     actor = actor_of(request.user)
     require(actor, "read")
     context = _context(request, actor, job_id)
+    if context is None:
+        raise Http404(_("No order has this id."))
     contents = parsed(payloads.look(request.user, job_id))  # type: ignore[arg-type]
     context["contents"] = [(key, _shown(value)) for key, value in contents.items()]
     context["contents_shown"] = True
     return render(request, "orders/detail.html", context)
 
 
-def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any]:
+def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any] | None:
     as_of_ms = database.now_ms()
-    found = life(job_id, as_of_ms)
+    found = life(job_id, as_of_ms, _part(request))
     if found is None:
-        raise Http404(_("No order has this id."))
+        return None
     return {
         "job": found,
-        "steps": [(step, *STEP_MARKS[step.kind], step_sentence(step)) for step in found.steps],
+        "steps": [(step, *step_mark(step), step_sentence(step)) for step in found.steps],
+        "older_query": _query_of(request, before=found.older),
+        "newer_query": _query_of(request, after=found.newer),
         "may_investigate": actor.may("investigate"),
         "may_plan": actor.may("plan"),
         "may_see_payload": may_see_payload(request.user),  # type: ignore[arg-type]
@@ -56,6 +75,27 @@ def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any]:
         "section": "quarantine",
         **_place(request),
     }
+
+
+def _part(request: HttpRequest) -> Part:
+    """Which steps the address asks for; what cannot be meant is the newest ones."""
+    for name in ("after", "before"):
+        given = request.GET.get(name, "")
+        if given.isascii() and given.isdigit() and len(given) <= MAX_DIGITS:
+            return Part(**{name: int(given)})
+    return Part()
+
+
+def _query_of(request: HttpRequest, **token: int | None) -> str:
+    """The address of other steps of the same order, from the same list; '' when there are none."""
+    query = request.GET.copy()
+    for name in ("after", "before"):
+        query.pop(name, None)
+    for name, value in token.items():
+        if value is None:
+            return ""
+        query[name] = str(value)
+    return query.urlencode()
 
 
 def _place(request: HttpRequest) -> dict[str, Any]:

@@ -40,7 +40,14 @@ STEP_SENTENCES = {
 }
 
 
+def step_mark(step: Step) -> tuple[str, str]:
+    """Tone and icon of a step; one that a newer version wrote has a plain mark."""
+    return STEP_MARKS.get(step.kind, ("quiet", "note"))
+
+
 def step_sentence(step: Step) -> str:
-    """What happened at a step of an order's life."""
+    """What happened at a step of an order's life; what a newer version wrote is shown as it is stored."""
+    if step.kind not in STEP_SENTENCES:
+        return step.kind
     values = {"attempt": step.attempt, "worker": step.worker, "who": step.by or _("a program"), "plan": step.batch}
     return str(STEP_SENTENCES[step.kind]) % values
