@@ -81,7 +81,8 @@ def _counts() -> list[tuple[Any, ...]]:
 def _states(counts: Iterable[tuple[Any, ...]]) -> StateFigures:
     found = dict.fromkeys(StateFigures.__slots__, 0)
     for _, state, stage, _, _, n, _ in counts:
-        found[stage or state] += n
+        if (stage or state) in found:  # a newer version may know more; its pages show them
+            found[stage or state] += n
     return StateFigures(**found)
 
 
