@@ -65,7 +65,8 @@ class GroupFigures:
     """One cause: queue + reason + code. `trend`: deaths in each of the last 24 hours, the present one last.
 
     `recent`: deaths in the last five minutes. `since_look`: dead now that died since the last investigation of the group
-    (all of them when there was none), the first at `since_look_ms` (None when nothing died since).
+    (all of them when there was none), the first at `since_look_ms` (None when nothing died since). `part`: the last look
+    at some of its orders only (at one, or by a filter that left others out), unless a look at the whole group is later.
     """
 
     queue: str
@@ -81,6 +82,7 @@ class GroupFigures:
     since_look_ms: int | None
     results: Results
     effect_possible: bool
+    part: Look | None = None
 
     @property
     def filter(self) -> Filter:
@@ -146,6 +148,16 @@ class Window:
     def filter(self) -> Filter:
         """Exactly the orders that `still` counts."""
         return Filter(died_from_ms=self.since_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why the orders of a window stopped: those that died in it and are dead now, by reason and by code, each with its
+    share of `window.still`."""
+
+    window: Window
+    by_reason: tuple[tuple[str, Ratio], ...]
+    by_code: tuple[tuple[str, Ratio], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +232,13 @@ class Figures:
     late_finishes: int
     windows: tuple[Window, ...]
     hours: tuple[Bucket, ...]  # seven days, the present hour last
-    minutes: tuple[Bucket, ...]  # one hour, the present minute last
     recent: int  # deaths in the last five minutes
     recent_since_ms: int
     surge: Surge | None
     last_delivery_ms: int | None
     unknown: Unknown
     processes: tuple[ProcessFigures, ...]
+    carried: int = 0  # redrives that a redriver has something to do for
 
     @property
     def unlooked(self) -> int:

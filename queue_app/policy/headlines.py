@@ -21,8 +21,8 @@ class Headline:
     was ever accepted).
 
     `total` in quarantine; `wave` of them came `since_ms` (None: no such wave; then the oldest died at `oldest_ms`) from
-    `causes` causes, the first being `cause`; `growing`: some died in the last five minutes; `looked`: nobody, some or
-    all; `unlooked`: how many nobody looked at.
+    `causes` causes, the first being `cause`; `growing`: some died in the last five minutes; `looked`: nobody, part
+    (at some orders of a cause only), some (of the causes) or all; `unlooked`: how many nobody looked at.
     """
 
     kind: str
@@ -53,8 +53,9 @@ class Headline:
 class Need:
     """One thing that needs a person. `kind`:
 
-    no_worker (`queue`, `n` waiting), disk_full or locked (`process`), silent (`process`), lease_over (`n`), unproved
-    (`n`), unseen (`group`, `n`, since its first death at `since_ms`), died_since (`group`, `n` since the look).
+    no_worker (`queue`, `n` waiting), no_redriver (`n` redrives stand still), disk_full or locked (`process`), silent
+    (`process`), lease_over (`n`), unproved (`n`), unseen (`group`, `n`, since its first death at `since_ms`), died_since
+    (`group`, `n` since the look).
     `filter`: exactly the orders counted, where these are in quarantine.
     """
 
@@ -62,7 +63,6 @@ class Need:
     n: int = 0
     queue: str = ""
     process: str = ""
-    process_kind: str = ""
     group: GroupFigures | None = None
     since_ms: int | None = None
     filter: Filter | None = None
@@ -95,7 +95,9 @@ def headline(figures: Figures) -> Headline:
 def _looked(figures: Figures) -> str:
     if not figures.unlooked:
         return "all"
-    return "some" if any(group.look for group in figures.groups) else "nobody"
+    if any(group.look for group in figures.groups):
+        return "some"
+    return "part" if any(group.part for group in figures.groups) else "nobody"
 
 
 def needs(figures: Figures) -> list[Need]:
@@ -114,17 +116,20 @@ def needs(figures: Figures) -> list[Need]:
 
 def _stopped(figures: Figures) -> list[Need]:
     waiting = [queue for queue in figures.queues if queue.states.pending and not queue.workers and not queue.paused]
-    return [Need("no_worker", queue.states.pending, queue=queue.name) for queue in waiting]
+    found = [Need("no_worker", queue.states.pending, queue=queue.name) for queue in waiting]
+    if figures.carried and not any(one.kind == "redriver" and one.state == "alive" for one in figures.processes):
+        found.append(Need("no_redriver", figures.carried))
+    return found
 
 
 def _processes(figures: Figures) -> list[Need]:
     hampered = [
-        Need(process.detail, process=process.name, process_kind=process.kind)
+        Need(process.detail, process=process.name)
         for process in figures.processes
         if process.state == "alive" and process.detail in ATTENTION
     ]
     silent = [
-        Need("silent", process=process.name, process_kind=process.kind, since_ms=process.seen_at_ms)
+        Need("silent", process=process.name, since_ms=process.seen_at_ms)
         for process in figures.processes
         if process.state == "silent"
     ]

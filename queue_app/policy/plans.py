@@ -10,6 +10,7 @@ from queue_app.policy.errors import SnackOpsError, gettext_noop
 OPEN = ("freezing", "proposed", "approved", "running", "paused", "halted")
 CLOSED = ("ended", "stopped", "rejected", "withdrawn", "expired", "cancelled")
 STATES = (*OPEN, *CLOSED)
+CARRIED = ("freezing", "approved", "running")  # a redriver has something to do for them
 
 REDRIVER = "redriver"  # the moves that no person makes: they follow from time, results and progress
 EXPIRY_MS = 86_400_000  # undecided, or approved and not begun, for so long: it runs out
@@ -20,7 +21,6 @@ BY_PERSON = "person"
 TRIAL_SILENT = "canary_silent"
 TRIAL_FAILED = "canary_deaths"
 BREAKER = "breaker"
-RAN_OUT = "approval_ran_out"
 EMPTY = "empty"
 
 
@@ -52,7 +52,7 @@ MOVES: dict[tuple[str, str], Move] = {
     ("running", "stop"): Move("stopped", "stop"),
     ("running", "end"): Move("ended", REDRIVER),
     ("paused", "resume"): Move("approved", "resume"),  # it takes its turn again, at once if the queue is free
-    ("paused", "continue"): Move("approved", "continue"),  # a new round: after a silent trial, or for a higher rate
+    ("paused", "continue"): Move("approved", "continue"),  # a new round: after a silent trial, or up to the rate asked for
     ("paused", "halt"): Move("halted", REDRIVER),  # the results came after all, and they are bad
     ("paused", "stop"): Move("stopped", "stop"),
     ("halted", "continue"): Move("approved", "continue"),
@@ -86,11 +86,6 @@ def target(state: str, move: str) -> str | None:
     """The state that the move leads to, or None when it is not legal in this state."""
     found = MOVES.get((state, move))
     return found.to if found else None
-
-
-def moves_of(state: str) -> dict[str, Move]:
-    """Every legal move of a state by name."""
-    return {move: step for (source, move), step in MOVES.items() if source == state}
 
 
 def deciding_move(state: str) -> str | None:

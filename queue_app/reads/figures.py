@@ -21,21 +21,21 @@ from queue_app.policy.figures import (
     Results,
     StateFigures,
     Unknown,
+    Why,
 )
 from queue_app.policy.filters import Filter
-from queue_app.policy.windows import HOUR_MS, MINUTE_MS, floor
+from queue_app.policy.plans import CARRIED
 from queue_app.reads import dead, flows, groups
 
 CAP = 10_000  # leased orders of unknown answer are counted one by one up to here
 
 
 def figures(as_of_ms: int) -> Figures:
-    """The overview's numbers. At most 16 queries."""
+    """The overview's numbers. At most 17 queries."""
     counts = _counts()
     states = _states(counts)
     redrives = groups.results_by_group()
     seven_days = flows.hours(as_of_ms)
-    last_hour = flows.minutes(floor(as_of_ms, MINUTE_MS) - HOUR_MS + MINUTE_MS, as_of_ms)
     recent = flows.deaths_since(groups.recent_since_ms(as_of_ms))
     causes = groups.assembled(flows.trends(as_of_ms), recent, redrives)
     results = _sum_of_results(redrives.values())
@@ -55,13 +55,13 @@ def figures(as_of_ms: int) -> Figures:
         late_finishes=_late_finishes(),
         windows=flows.windows(as_of_ms, states.dead, results.redriven),
         hours=seven_days,
-        minutes=last_hour,
         recent=sum(recent.values()),
         recent_since_ms=groups.recent_since_ms(as_of_ms),
         surge=flows.surge(seven_days, states.dead) if states.dead else None,
         last_delivery_ms=max((row[6] for row in counts if row[1] == "done"), default=0) or None,
         unknown=_unknown(as_of_ms, causes),
         processes=alive,
+        carried=_carried(),
     )
 
 
@@ -86,11 +86,26 @@ def _states(counts: Iterable[tuple[Any, ...]]) -> StateFigures:
     return StateFigures(**found)
 
 
+def why(name: str, f: Figures) -> Why:
+    """By reason and code what died in one of the windows (a name of `policy.windows.WINDOWS`) and is dead now. One query,
+    for `all` none."""
+    window = next(window for window in f.windows if window.name == name)
+    if window.since_ms is None:
+        return Why(window, f.by_reason, f.by_code)
+    found = flows.still_since(window.since_ms, f.as_of_ms)
+    by_reason, by_code = (_ranked(((group[place], n) for group, n in found.items()), window.still) for place in (1, 2))
+    return Why(window, by_reason, by_code)
+
+
 def _shares(counts: list[tuple[Any, ...]], total: int, column: int) -> tuple[tuple[str, Ratio], ...]:
+    return _ranked(((row[column], row[5]) for row in counts if row[1] == "dead"), total)
+
+
+def _ranked(parts: Iterable[tuple[str, int]], total: int) -> tuple[tuple[str, Ratio], ...]:
     found: dict[str, int] = {}
-    for row in counts:
-        if row[1] == "dead" and row[5]:
-            found[row[column]] = found.get(row[column], 0) + row[5]
+    for word, n in parts:
+        if n:
+            found[word] = found.get(word, 0) + n
     ranked = sorted(found.items(), key=lambda share: (-share[1], share[0]))
     return tuple((word, Ratio(n, total)) for word, n in ranked)
 
@@ -142,6 +157,12 @@ def last_look() -> Look | None:
 def _since(look: Look | None, total: int, as_of_ms: int) -> int:
     # one millisecond more, so that what died in this very one is in it, as in the counters
     return total if look is None else dead.count(Filter(died_from_ms=look.as_of_ms), as_of_ms + 1).n
+
+
+def _carried() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM plans WHERE state IN ({', '.join(['%s'] * len(CARRIED))})", [*CARRIED])
+        return int(cursor.fetchone()[0])
 
 
 def _late_finishes() -> int:

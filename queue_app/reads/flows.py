@@ -54,6 +54,11 @@ def deaths_since(since_ms: int) -> dict[Group, int]:
     return _by_group("died", pieces(since_ms, END_MS, since_ms))
 
 
+def still_since(since_ms: int, as_of_ms: int) -> dict[Group, int]:
+    """What died since a window's beginning and is dead now, by group. One query."""
+    return _by_group("still", pieces(since_ms, END_MS, as_of_ms))
+
+
 def surge(seven_days: Sequence[Bucket], total: int) -> Surge | None:
     """The wave that most of the quarantine came with, or None. At most two queries."""
     hour_ms = surge_hour_ms(seven_days, total)

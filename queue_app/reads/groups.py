@@ -10,6 +10,7 @@ from django.db import connection
 
 from queue_app.policy.answers import effect_possible
 from queue_app.policy.figures import RECENT_MS, GroupFigures, Look, Results
+from queue_app.policy.filters import FilterError, from_canonical
 from queue_app.policy.windows import HOUR_MS, MINUTE_MS, floor
 from queue_app.reads import flows
 from queue_app.reads.conditions import DEAD_GROUPS, Group
@@ -32,13 +33,20 @@ LEFT JOIN investigations AS i ON i.id = g.last
 ORDER BY g.n DESC, g.queue, g.reason, g.code"""
 
 
+PARTS_SEEN = 500  # of the last looks at single orders and by filters; older ones tell little of what is dead now
+_PARTS = f"""
+SELECT {_LOOK}, i.selection, j.queue, j.reason, j.code FROM investigations AS i
+LEFT JOIN jobs AS j ON j.id = i.job_id AND j.state = 'dead' AND j.changed_at_ms < i.as_of_ms
+WHERE i.scope IN ('job', 'filter') ORDER BY i.id DESC LIMIT {PARTS_SEEN}"""
+
+
 def recent_since_ms(as_of_ms: int) -> int:
     """Where "the last five minutes" begin: on a whole minute."""
     return max(0, floor(as_of_ms - RECENT_MS, MINUTE_MS))
 
 
 def groups(as_of_ms: int) -> tuple[GroupFigures, ...]:
-    """Every group with orders in quarantine, the largest first. Four queries at any number of groups."""
+    """Every group with orders in quarantine, the largest first. Five queries at any number of groups."""
     trends = flows.trends(as_of_ms)
     recent = flows.deaths_since(recent_since_ms(as_of_ms))
     return assembled(trends, recent, results_by_group())
@@ -53,11 +61,32 @@ def group(queue: str, reason: str, code: str, as_of_ms: int) -> GroupFigures | N
 def assembled(
     trends: Mapping[Group, tuple[int, ...]], recent: Mapping[Group, int], results: Mapping[Group, Results]
 ) -> tuple[GroupFigures, ...]:
-    """The groups from parts that the caller has read already, and one query."""
+    """The groups from parts that the caller has read already, and two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_DETAILS)
         rows = cursor.fetchall()
-    return tuple(_figures(row, trends, recent, results) for row in rows)
+    partly = _looks_in_part([(row[0], row[1], row[2]) for row in rows])
+    return tuple(_figures(row, trends, recent, results, partly) for row in rows)
+
+
+def _looks_in_part(among: list[Group]) -> dict[Group, Look]:
+    """The last look at single orders of each group, or by a filter that admits it; absent when there was none."""
+    found: dict[Group, Look] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_PARTS)
+        for *look, selection, queue, reason, code in cursor.fetchall():
+            touched = [(queue, reason, code)] if queue is not None else _admitted(selection, among)
+            for group_key in touched:
+                found.setdefault(group_key, Look(*look))
+    return found
+
+
+def _admitted(selection: str, among: list[Group]) -> list[Group]:
+    try:
+        wanted = from_canonical(selection) if selection else None
+    except FilterError:
+        return []
+    return [key for key in among if wanted is not None and wanted.admits_group(*key)]
 
 
 def _figures(
@@ -65,10 +94,12 @@ def _figures(
     trends: Mapping[Group, tuple[int, ...]],
     recent: Mapping[Group, int],
     results: Mapping[Group, Results],
+    partly: Mapping[Group, Look],
 ) -> GroupFigures:
     queue, reason, code, n, first, last, since_first, since, *look = row
     key = (queue, reason, code)
     seen = Look(*look) if look[0] is not None else None
+    part = partly.get(key)
     return GroupFigures(
         queue=queue,
         reason=reason,
@@ -83,6 +114,7 @@ def _figures(
         since_look_ms=since_first if seen else first,
         results=results.get(key, Results()),
         effect_possible=effect_possible(code),
+        part=part if part and (seen is None or part.id > seen.id) else None,
     )
 
 

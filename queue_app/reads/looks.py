@@ -32,7 +32,8 @@ class Looks:
 
 
 def looks(*, before: int | None = None, group: Group | None = None, size: int = PAGE_SIZE) -> Looks:
-    """Investigations older than the one with id `before` (None: from the latest), of one group or all. Two queries."""
+    """Investigations older than the one with id `before` (None: from the latest): all, or those of one group, at the whole
+    of it or at single orders that are in it now. Two queries."""
     conditions: list[str] = ["1 = 1"]
     values: list[int | str] = []
     if before is not None:
@@ -40,10 +41,11 @@ def looks(*, before: int | None = None, group: Group | None = None, size: int = 
         values.append(before)
     if group is not None:
         conditions.append(
-            "EXISTS (SELECT 1 FROM investigated_groups AS g WHERE g.investigation_id = i.id AND g.queue = %s "
-            "AND g.reason = %s AND g.code = %s)"
+            "(EXISTS (SELECT 1 FROM investigated_groups AS g WHERE g.investigation_id = i.id AND g.queue = %s "
+            "AND g.reason = %s AND g.code = %s) OR (i.job_id <> '' AND EXISTS (SELECT 1 FROM jobs AS j WHERE "
+            "j.id = i.job_id AND j.state = 'dead' AND j.queue = %s AND j.reason = %s AND j.code = %s)))"
         )
-        values += group
+        values += [*group, *group]
     columns = ", ".join(f"i.{name.strip()}" for name in LOOK_COLUMNS.split(","))
     with connection.cursor() as cursor:
         cursor.execute(

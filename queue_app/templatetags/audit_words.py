@@ -112,7 +112,13 @@ def target_link(target: str) -> SafeString:
     elif kind == "queue":
         words = _escaped(_("queue %(queue)s"), queue=rest)
     elif kind == "export":
-        words = escape({"quarantine": _("the quarantine"), "audit": _("the audit record")}.get(rest, rest))
+        words = escape(
+            {
+                "quarantine": _("the quarantine"),
+                "audit": _("the audit record"),
+                "redrive": _("the orders of a redrive"),
+            }.get(rest, rest)
+        )
     elif target == "receiver":
         words, address = escape(_("the receiver's list")), page_of("reconciliations")
     elif target == "database":

@@ -29,7 +29,10 @@ SECTIONS = (
     Section("quarantine_list", "quarantine", pgettext_lazy("navigation", "Quarantine"), "box", "q"),
     Section("group_list", "group", pgettext_lazy("navigation", "Causes"), "causes", "g"),
     Section("investigation_list", "investigation", pgettext_lazy("navigation", "Investigations"), "search", "i"),
+    Section("order_list", "order", pgettext_lazy("navigation", "Orders"), "send", "d"),
     Section("redrive_list", "redrive", pgettext_lazy("navigation", "Redrives"), "again", "r"),
+    Section("process_list", "process", pgettext_lazy("navigation", "Workers"), "pulse", "w"),
+    Section("queue_list", "queue", pgettext_lazy("navigation", "Queues"), "settings", "u"),
     Section("audit_list", "audit", pgettext_lazy("navigation", "Audit"), "audit", "a"),
 )
 OWN_NAMES = {"en": "English", "ja": "日本語", "zh-hans": "简体中文"}

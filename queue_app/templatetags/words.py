@@ -3,7 +3,7 @@
 An id is never passed through these filters: ids are shown as they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -199,3 +199,29 @@ def clock_of(at_ms: int) -> str:
     """Local hour and minute alone, for the scale of a chart (an SVG text holds no element)."""
     at = local_time(at_ms)
     return f"{at:%H:%M}" if at else NONE
+
+
+@register.simple_tag
+def window_word(name: str) -> str:
+    """The name of a window of the past, for the eye."""
+    words = {
+        "1h": _("1 hour"),
+        "3h": _("3 hours"),
+        "24h": _("24 hours"),
+        "3d": _("3 days"),
+        "7d": _("7 days"),
+        "all": _("all time"),
+    }
+    return words.get(name, name)
+
+
+@register.simple_tag
+def trend_words(trend: Sequence[int]) -> str:
+    """The numbers behind a small curve, for those who hear it: deaths in each of the last 24 hours, oldest first."""
+    return _("Deaths per hour over the last 24 hours: %(numbers)s") % {"numbers": " ".join(map(str, trend))}
+
+
+@register.simple_tag
+def names_of(names: Sequence[str]) -> str:
+    """Names of people as a list, with the comma of the language."""
+    return pgettext("between names in a list", ", ").join(names)

@@ -11,8 +11,11 @@ from django.views.decorators.http import require_safe
 from queue_app import conf
 from queue_app.policy.figures import Figures
 from queue_app.policy.headlines import headline, needs
-from queue_app.reads import plans
-from queue_app.reads.figures import figures
+from queue_app.policy.plans import BY_PERSON, OPEN
+from queue_app.policy.windows import WINDOWS
+from queue_app.reads import plan_lists
+from queue_app.reads.figures import figures, why
+from queue_app.reads.plan_lists import Line
 from queue_app.services.people import actor_of, require
 from queue_app.store import database
 from queue_app.views.charts import flow_chart
@@ -20,6 +23,8 @@ from queue_app.views.charts import flow_chart
 MINUTE_MS = 60_000
 NEEDS_SHOWN = 6
 CAUSES_SHOWN = 8
+REDRIVES_SHOWN = 8
+WINDOW = "all"  # of which the bars speak unless another is asked for
 
 
 @require_safe
@@ -44,25 +49,42 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     require(actor, "read")
     found = figures(database.now_ms())
     wanted = needs(found)
-    deciding = plans.waiting_for(actor.id, actor.roles, solo=conf.solo_approval(), limit=NEEDS_SHOWN)
+    open_redrives = plan_lists.plans(states=OPEN, limit=REDRIVES_SHOWN)
+    deciding = plan_lists.waiting_for(actor.id, actor.roles, solo=conf.solo_approval(), limit=NEEDS_SHOWN)
     return {
         "f": found,
+        "why": why(_window(request), found),
         "headline": headline(found),
         "needs": wanted[:NEEDS_SHOWN],
         "deciding": deciding,
+        "open_redrives": open_redrives,
+        "standing": _standing(open_redrives, deciding),
         "needs_left": len(wanted) - NEEDS_SHOWN,
         "causes": found.groups[:CAUSES_SHOWN],
         "causes_left": max(0, len(found.groups) - CAUSES_SHOWN),
         "chart": flow_chart(found.day),
         "may_investigate": actor.may("investigate"),
         "as_of_ms": found.as_of_ms,
-        "seen": _digest(found, deciding),
+        "seen": _digest(found, [*deciding, *open_redrives], _window(request)),
         "section": "overview",
     }
 
 
-def _digest(found: Figures, deciding: list[plans.Line]) -> str:
+def _standing(lines: list[Line], deciding: list[Line]) -> list[Line]:
+    """Redrives that stopped by themselves and that somebody else must decide on."""
+    mine = {line.id for line in deciding}
+    stopped = [line for line in lines if line.state == "halted" or (line.state == "paused" and line.why != BY_PERSON)]
+    return [line for line in stopped if line.id not in mine]
+
+
+def _window(request: HttpRequest) -> str:
+    """A window that nobody knows is the usual one: the overview is there at any address."""
+    name = request.GET.get("window", "")
+    return name if name in WINDOWS else WINDOW
+
+
+def _digest(found: Figures, lines: list[Line], window: str) -> str:
     """What the page shows but its as-of time, to the minute: ages are part of the picture."""
     processes = tuple(replace(process, seen_at_ms=0) for process in found.processes)
-    still = replace(found, as_of_ms=found.as_of_ms // MINUTE_MS, processes=processes, minutes=())
-    return hashlib.sha256(repr((still, deciding)).encode()).hexdigest()[:16]
+    still = replace(found, as_of_ms=found.as_of_ms // MINUTE_MS, processes=processes)
+    return hashlib.sha256(repr((still, lines, window)).encode()).hexdigest()[:16]

@@ -36,7 +36,6 @@ CALM = Figures(
     late_finishes=0,
     windows=(),
     hours=(),
-    minutes=(),
     recent=0,
     recent_since_ms=NOW - 300_000,
     surge=None,
@@ -102,6 +101,8 @@ def test_the_night_of_fifty_thousand() -> None:
         ((group("a", 5, look=LOOK, since=0), group("b", 2)), "some", 2),
         ((group("a", 5, look=LOOK, since=1),), "some", 1),
         ((group("a", 5, look=LOOK, since=0),), "all", 0),
+        ((replace(group("a", 5), part=LOOK), group("b", 2)), "part", 7),
+        ((replace(group("a", 5), part=LOOK), group("b", 2, look=LOOK, since=0)), "some", 5),
     ],
 )
 def test_whether_anybody_looked(groups: tuple[GroupFigures, ...], looked: str, unlooked: int) -> None:
@@ -140,6 +141,22 @@ def test_needs_come_in_the_order_of_urgency_with_their_filters() -> None:
     ]
     assert found[5].filter == Filter("snacks", "exhausted", "b")
     assert found[6].filter == Filter("snacks", "exhausted", "a", died_from_ms=LOOK.as_of_ms)
+
+
+@pytest.mark.parametrize(
+    ("carried", "kind", "state", "needed"),
+    [
+        (2, "redriver", "silent", True),
+        (2, "redriver", "stopped", True),
+        (2, "worker", "alive", True),
+        (2, "redriver", "alive", False),
+        (0, "redriver", "stopped", False),
+    ],
+)
+def test_redrives_that_nobody_carries_out_need_a_person(carried: int, kind: str, state: str, needed: bool) -> None:
+    process = ProcessFigures("p", kind, "", state, 0, NOW, "")
+    found = needs(replace(CALM, processes=(process,), carried=carried))
+    assert [need.n for need in found if need.kind == "no_redriver"] == ([carried] if needed else [])
 
 
 def test_without_dead_orders_another_trouble_is_the_headline() -> None:

@@ -106,7 +106,6 @@ def _deaths(now: int, since_ms: int, group: tuple[str, str, str] | None = None) 
 def test_in_and_outflow_by_hour_and_minute(mixed: Clock) -> None:
     found = numbers(mixed)
     assert len(found.hours) == 168
-    assert len(found.minutes) == 60
     assert sum(hour.died for hour in found.hours) == _deaths(mixed.now, 0)
     assert sum(hour.left for hour in found.hours) == sql("SELECT count(*) FROM redrives") == 2
     assert sum(hour.still for hour in found.hours) == found.states.dead
@@ -198,4 +197,4 @@ def test_the_number_of_queries_does_not_grow(clock: Clock, team_lead: User) -> N
     with CaptureQueriesContext(connection) as many:
         found = numbers(clock)
     assert len(found.groups) > 40
-    assert len(many) == len(few) <= 16
+    assert len(many) == len(few) <= 17

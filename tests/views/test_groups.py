@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from queue_app.policy.filters import Filter
 from queue_app.services import looks
 from tests.conftest import Clock
 from tests.reads.stories import declare, deliver, die, redrive
@@ -49,6 +50,27 @@ def test_a_cause_tells_its_story(clock: Clock, console: Client, operator: User, 
     assert "Died since the last look 0 oda · INC-1" in said
     assert "cause found · INC-1" in said
     assert "1 delivered, 0 back for the same cause, 0 for another, 0 not ended" in said
+
+
+def test_a_look_at_some_orders_of_a_cause_is_no_look_at_all_of_it_and_is_not_hidden(
+    clock: Clock, console: Client, operator: User
+) -> None:
+    die(clock, ["a1", "a2", "b1"])
+    looks.record(operator, "job", "INC-7", "looking", job_id="a1")
+    clock.advance(10)
+    said = page_of(console, *REFUSED)
+    assert "Looked at only in part 3 oda · INC-7" in said
+    assert "Nobody has looked at this cause yet." not in said
+    assert "looked at only in part" in text_of(console.get("/").text)
+    assert "looked at in part: oda · INC-7" in text_of(console.get(reverse("group_list")).text)
+    looks.record(operator, "filter", "INC-8", "looking", filter=Filter(id_prefix="b"), as_of_ms=clock.now)
+    clock.advance(10)
+    assert "Looked at only in part 3 oda · INC-8" in page_of(console, *REFUSED)
+    looks.record(operator, "group", "INC-9", "fixed", group=REFUSED)
+    clock.advance(10)
+    said = page_of(console, *REFUSED)
+    assert "Died since the last look 0 oda · INC-9" in said
+    assert "in part" not in text_of(console.get(reverse("group_list")).text)
 
 
 def test_a_cause_without_a_code_and_one_that_is_over_have_their_pages(

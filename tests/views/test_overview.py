@@ -81,7 +81,7 @@ def test_states_queues_reasons_and_codes_are_those_of_the_table(busy: Clock, con
         here = dict(ask("SELECT state, count(*) FROM jobs WHERE queue = %s GROUP BY state", name))
         row = re.search(rf'<th scope="row" data-label="Queue">{name}.*?</tr>', page, re.S)
         assert row
-        numbers = [int(n) for n in re.findall(r'class="num">([\d,]+)</td>', row[0])]
+        numbers = [int(n) for n in re.findall(r'class="num">(?:<a [^>]*>)?([\d,]+)<', row[0])]
         assert numbers == [here.get("pending", 0), here.get("leased", 0), here.get("done", 0), here["dead"], 0]
     words = {"permanent": "refused by receiver", "exhausted": "gave up after all tries"}
     rows = ask("SELECT reason, code FROM jobs WHERE state = 'dead'")
@@ -100,21 +100,32 @@ def test_every_linked_number_opens_a_list_of_that_many(busy: Clock, console: Cli
     links = re.findall(r'<a(?: class="[^"]*")? href="(/quarantine/[^"]*)">([^<]*\d[^<]*)</a>', page)
     counted = 0
     for address, words in links:
-        number = re.search(r"[\d,]+", words)
+        number = re.search(r"\d[\d,]*", words)
         assert number
         assert matching(console.get(html.unescape(address)).text) == int(number[0].replace(",", "")), (address, words)
         counted += 1
-    assert counted >= 10  # causes, windows, needs, the quarantine itself
+    assert counted >= 25  # causes, windows, bars, queues, needs, the quarantine itself
 
 
 def test_windows_count_deaths_in_them(busy: Clock, console: Client) -> None:
-    page = console.get("/").text.split('id="windows"')[1].split("</tbody>")[0]
-    rows = re.findall(r"<tr>.*?</tr>", page.split("<tbody>")[1] + "</tr>", re.S)
-    shown = [[int(n) for n in re.findall(r">(\d+)<", row)] for row in rows]
+    page = console.get("/").text.split('class="windows"')[1].split("</ul>")[0]
+    shown = [[int(n) for n in re.findall(r">(?:of )?(\d+)(?: that died)?<", row)] for row in page.split("<li")[1:]]
     ends = [at for (at,) in ask("SELECT at_ms FROM redrives")]
     dead = [at for (at,) in ask("SELECT changed_at_ms FROM jobs WHERE state = 'dead'")]
     assert shown[0][0] == sum(at >= busy.now - 3_600_000 for at in dead)
     assert shown[-1] == [len(dead), len(dead) + len(ends)]
+
+
+def test_the_bars_speak_of_the_window_that_was_asked_for(busy: Clock, console: Client) -> None:
+    page = console.get("/", {"window": "1h"}).text
+    since = busy.now - 3_600_000 - busy.now % 60_000
+    late = ask("SELECT reason, code FROM jobs WHERE state = 'dead' AND changed_at_ms >= %s", since)
+    everything = ask("SELECT count(*) FROM jobs WHERE state = 'dead'")[0][0]
+    assert 0 < len(late) < everything
+    assert bars(page, "By code") == {code: (n, len(late)) for code, n in Counter(row[1] for row in late).items()}
+    assert 'aria-current="true">1 hour<' in page
+    assert "/live/?window=1h&amp;seen=" in page  # and goes on so while it lives
+    assert bars(console.get("/", {"window": "<b>"}).text, "By code") == bars(console.get("/").text, "By code")
 
 
 def test_results_of_redrives_are_those_of_the_rows(busy: Clock, console: Client) -> None:
@@ -152,7 +163,7 @@ def test_one_and_two_are_said_rightly(clock: Clock, console: Client, language: s
 
 def test_an_unchanged_overview_is_one_line(busy: Clock, console: Client) -> None:
     page = console.get("/").text
-    seen = page.split("/live/?seen=")[1].split('"')[0]
+    seen = page.split("/live/?window=all&amp;seen=")[1].split('"')[0]
     assert len(console.get("/live/", {"seen": seen}).content) < 600
     accept(["new"])
     assert 'id="overview-live"' in console.get("/live/", {"seen": seen}).text

@@ -40,6 +40,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "investigation_list": (READ, ()),
     "investigation_new": (FORM, ()),
     "investigation_presence": (CHANGE, ()),
+    "order_list": (READ, ()),
     "job": (READ, ("a-1",)),
     "job_payload": (CHANGE, ("a-1",)),
     "audit_list": (READ, ()),
