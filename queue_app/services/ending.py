@@ -72,10 +72,13 @@ def _record(moved: Sequence[_Ending], states: dict[str, str], now: int) -> None:
         [_end(job, decision) for _, job, decision in moved if job.redriven and not isinstance(decision, RetryAt)], now
     )
     by_queue: dict[str, list[tuple[Result, str]]] = {}
+    asked = set()
     for result, job, _ in moved:
         by_queue.setdefault(job.queue, []).append((result, states[job.id]))
-    for queue, told in by_queue.items():
-        gates.ended(queue, told, now)
+        if result.outcome != "ok" or job.troubled:
+            asked.add(job.queue)
+    for queue in sorted(asked):  # while all is well there is nothing to tell
+        gates.ended(queue, by_queue[queue], now)
 
 
 def _end(job: HeldRow, decision: Decision) -> End:

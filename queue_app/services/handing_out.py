@@ -17,9 +17,14 @@ BURIALS_PER_CALL = 100  # a claim stays short however many dead-by-now jobs stan
 LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker never said anything
 
 
-def hand_out(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, now: int) -> list[Lease]:
-    """Up to `limit` leases of the queue by (available_at, seq); nothing while it is paused or its gate lets none through."""
-    grant = gates.Grant(0) if policy.paused else gates.granted(policy, now, limit)
+def hand_out(
+    owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, now: int, *, troubled: bool
+) -> list[Lease]:
+    """Up to `limit` leases of the queue by (available_at, seq); nothing while it is paused or its gate lets none through.
+
+    `troubled` as `store.queues.standing` told it.
+    """
+    grant = _grant(policy, limit, now, troubled=troubled)
     until = now + (policy.lease_ms if lease_ms is None else lease_ms)
     taken: list[Lease] = []
     left = BURIALS_PER_CALL
@@ -38,6 +43,14 @@ def hand_out(owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, 
     if taken:
         gates.took(grant, policy, taken, now)
     return taken
+
+
+def _grant(policy: QueuePolicy, limit: int, now: int, *, troubled: bool) -> gates.Grant:
+    if policy.paused:
+        return gates.Grant(0)
+    if policy.delivery_rate_mj is None and not troubled:
+        return gates.Grant(limit)
+    return gates.granted(policy, now, limit)
 
 
 def _lease(living: Sequence[JobRow], owner: str, now: int, until: int) -> list[Lease]:

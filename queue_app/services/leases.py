@@ -1,5 +1,6 @@
 """Handing out and finishing: the moves of workers (DESIGN section 4). Each runs in one short write transaction."""
 
+import functools
 from collections.abc import Callable, Iterable
 
 from queue_app.policy.attempts import Lease, Result, check_proof, check_result
@@ -28,7 +29,7 @@ def claim(
     """
     _check_claim(owner, queue, limit, lease_ms)
     with database.write():
-        return hand_out(owner, _policy(queue), limit, lease_ms, database.instant(now_ms))
+        return _hand_out(owner, queue, limit, lease_ms, database.instant(now_ms))
 
 
 def finish(
@@ -82,9 +83,8 @@ def finish_and_claim(
     _check_claim(owner, queue, limit, lease_ms)
     with database.write():
         now = database.instant(now_ms)
-        policy = _policy(queue)
-        states = end_all(checked, now, _policies(policy))
-        return [state is not None for state in states], hand_out(owner, policy, limit, lease_ms, now)
+        states = end_all(checked, now, _policies())
+        return [state is not None for state in states], _hand_out(owner, queue, limit, lease_ms, now)
 
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
@@ -164,20 +164,23 @@ def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None)
 
 
 def _policy(queue: str) -> QueuePolicy:
-    policy = queues.policy_of(check_queue_name(queue))
+    policy = queues.policy_of(queue)
     if policy is None:
         raise InvalidOrder(f"No queue {queue!r} is declared.")
     return policy
 
 
-def _policies(*known: QueuePolicy) -> Callable[[str], QueuePolicy]:
+def _policies() -> Callable[[str], QueuePolicy]:
     """Each queue's policy, read once in a transaction and only if it is asked for."""
-    read = {policy.name: policy for policy in known}
+    return functools.cache(_policy)
 
-    def policy_of(queue: str) -> QueuePolicy:
-        return read.get(queue) or read.setdefault(queue, _policy(queue))
 
-    return policy_of
+def _hand_out(owner: str, queue: str, limit: int, lease_ms: int | None, now: int) -> list[Lease]:
+    standing = queues.standing(queue)
+    if standing is None:
+        raise InvalidOrder(f"No queue {queue!r} is declared.")
+    policy, troubled = standing
+    return hand_out(owner, policy, limit, lease_ms, now, troubled=troubled)
 
 
 def _check_claim(owner: str, queue: str, limit: int, lease_ms: int | None) -> None:

@@ -36,8 +36,9 @@ LOOK_AROUND_MS = 200  # one who writes alone steps back so often, in case somebo
 NAMES_PER_STATEMENT = 500  # a build of SQLite may take no more than 999 values in one statement
 
 
+@functools.cache
 def is_postgresql() -> bool:
-    """Whether the default database is PostgreSQL."""
+    """Whether the default database is PostgreSQL: the same as long as the process lives, and asked at every statement."""
     return connection.vendor == "postgresql"
 
 

@@ -6,12 +6,12 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from django.db import connection
-
 from queue_app.policy.decisions import Spent
 from queue_app.store.database import is_postgresql
+from queue_app.store.gates import troubled
 from queue_app.store.given import Given
 from queue_app.store.jobs import moved
+from queue_app.store.statements import fetch
 
 _COLUMNS = "id, queue, state, token, attempts, max_attempts, waited_ms, deadline, owner, redriven"
 
@@ -29,6 +29,7 @@ class HeldRow(NamedTuple):
     deadline: int
     owner: str | None
     redriven: int
+    troubled: bool  # the gate of its queue is not simply open: something has failed of late
 
     @property
     def spent(self) -> Spent:
@@ -40,7 +41,7 @@ class HeldRow(NamedTuple):
         return self.state == "leased" and self.token == token
 
 
-_OF_JOBS = ", ".join(f"jobs.{column}" for column in _COLUMNS.split(", "))
+_OF_JOBS = ", ".join(f"jobs.{column}" for column in _COLUMNS.split(", ")) + f", {troubled('jobs.queue')}"
 _NAMED = Given("name text")
 
 
@@ -48,9 +49,8 @@ def held(job_ids: Iterable[str]) -> dict[str, HeldRow]:
     """The jobs that exist, by id; locked in id order on PostgreSQL, so that two callers cannot deadlock."""
     wanted = _NAMED.values([(job_id,) for job_id in sorted(job_ids)])
     lock = " ORDER BY jobs.id FOR UPDATE OF jobs" if is_postgresql() else ""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {_OF_JOBS} FROM {_NAMED.table} JOIN jobs ON jobs.id = g.name{lock}", wanted)
-        return {row[0]: HeldRow._make(row) for row in cursor.fetchall()}
+    rows = fetch(f"SELECT {_OF_JOBS} FROM {_NAMED.table} JOIN jobs ON jobs.id = g.name{lock}", wanted)
+    return {row[0]: HeldRow._make(row) for row in rows}
 
 
 _OWNED = "jobs.id = g.id AND jobs.state = 'leased' AND jobs.token = g.token"

@@ -10,6 +10,7 @@ from django.db import connection
 
 from queue_app.store.database import is_postgresql
 from queue_app.store.given import Given
+from queue_app.store.statements import fetch
 
 
 def _slot() -> str:
@@ -37,15 +38,14 @@ def add_failures(rows: Sequence[FailureRow], at_ms: int) -> set[tuple[str, int]]
     """
     if not rows:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO failures (job_id, token, attempt, at_ms, outcome, code, worker) "
-            f"SELECT g.job_id, g.token, g.attempt, %s, g.outcome, g.code, g.worker FROM {_FAILURES.table} "
-            "WHERE NOT EXISTS (SELECT 1 FROM failures AS f WHERE f.job_id = g.job_id AND f.token = g.token) "
-            "RETURNING job_id, token",
-            [at_ms, *_FAILURES.values(rows)],
-        )
-        return set(cursor.fetchall())
+    written = fetch(
+        "INSERT INTO failures (job_id, token, attempt, at_ms, outcome, code, worker) "
+        f"SELECT g.job_id, g.token, g.attempt, %s, g.outcome, g.code, g.worker FROM {_FAILURES.table} "
+        "WHERE NOT EXISTS (SELECT 1 FROM failures AS f WHERE f.job_id = g.job_id AND f.token = g.token) "
+        "RETURNING job_id, token",
+        [at_ms, *_FAILURES.values(rows)],
+    )
+    return {(job_id, token) for job_id, token in written}
 
 
 _NAMED = Given("name text")

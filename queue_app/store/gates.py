@@ -24,6 +24,15 @@ class Gate:
     breaker: Breaker = _CLOSED
 
 
+def troubled(queue: str) -> str:
+    """SQL: whether there is more to ask of the gate of the queue that this expression names than its rate: its breaker
+    is not closed, or some deliveries in a row have failed. A claim and an end of all that is well ask no more."""
+    return (
+        f"EXISTS (SELECT 1 FROM gates WHERE gates.queue = {queue} "
+        "AND (gates.breaker <> 'closed' OR gates.failed_in_row > 0))"
+    )
+
+
 def read(queue: str) -> Gate:
     """The gate as it stands now; nobody waits for anybody."""
     return _read(queue, "") or Gate(queue)

@@ -12,6 +12,7 @@ from django.db import connection
 from queue_app.policy.decisions import Spent
 from queue_app.store.database import is_postgresql
 from queue_app.store.given import Given
+from queue_app.store.statements import fetch
 
 _COLUMNS = (
     "id, queue, quantity, payload, order_key, state, reason, code, attempts, max_attempts, token, owner, lease_until, "
@@ -83,9 +84,7 @@ def due(queue: str, now_ms: int, limit: int, *, ordered: bool, with_budget: bool
     if is_postgresql():
         sql += " FOR UPDATE OF j SKIP LOCKED"
     values: list[int | str] = [queue, now_ms, now_ms, *([now_ms] if with_budget else []), limit]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(map(JobRow._make, cursor.fetchall()))
+    return list(map(JobRow._make, fetch(sql, values)))
 
 
 _AS_READ = Given("id text, state text, token bigint")
@@ -120,9 +119,7 @@ def bury_all(burials: Sequence[tuple[JobRow, str, str]], now_ms: int) -> set[str
 
 def moved(sql: str, values: Sequence[Any]) -> set[str]:
     """Carry out a guarded update whose statement returns the ids that moved."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return {row[0] for row in cursor.fetchall()}
+    return {row[0] for row in fetch(sql, values)}
 
 
 # --- out of quarantine ----------------------------------------------------------------------------------------------

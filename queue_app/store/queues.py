@@ -1,12 +1,15 @@
 """The rows of `queues`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 
 from queue_app.models import Queue
 from queue_app.policy.queues import QueuePolicy
 from queue_app.store.database import is_postgresql
+from queue_app.store.gates import troubled
+from queue_app.store.statements import fetch
 
 _FIELDS = (
     "name",
@@ -39,8 +42,16 @@ def policy_of(name: str, *, lock: bool = False) -> QueuePolicy | None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(_FIELDS)} FROM queues WHERE name = %s{suffix}", [name])
         row = cursor.fetchone()
-    if row is None:
-        return None
+    return _policy(row) if row else None
+
+
+def standing(name: str) -> tuple[QueuePolicy, bool] | None:
+    """Inside a write transaction: a queue's policy, and whether its gate is `store.gates.troubled`; one look for both."""
+    rows = fetch(f"SELECT {', '.join(_FIELDS)}, {troubled('queues.name')} FROM queues WHERE name = %s", [name])
+    return (_policy(rows[0][:-1]), bool(rows[0][-1])) if rows else None
+
+
+def _policy(row: Sequence[Any]) -> QueuePolicy:
     values = dict(zip(_FIELDS, row, strict=True))
     return QueuePolicy(**values | {flag: bool(values[flag]) for flag in ("accepting", "paused")})
 
