@@ -69,7 +69,7 @@ def make(target: Path, *, pause_ms: int | None = None) -> Made:
         made_at_ms = database.now_ms()
         limit_ms = backups.usual_pause_ms() if pause_ms is None else pause_ms
         try:
-            copied = backups.copy(file, _programs(), pause_ms=limit_ms)
+            copied = backups.copy(file, _programs(), standings.standing, pause_ms=limit_ms)
         except (DatabaseError, InterfaceError) as error:
             raise CannotCopy(f"The database cannot be read ({type(error).__name__}); no backup was kept.") from None
         sha256 = _synced_digest(file)

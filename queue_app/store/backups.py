@@ -4,7 +4,7 @@ SQLite: SQLite's own backup. PostgreSQL: its programs pg_dump and pg_restore.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from queue_app.policy.errors import SnackOpsError
 from queue_app.policy.manifests import Standing
-from queue_app.reads import standings
 from queue_app.store import backups_postgresql, backups_sqlite, houses
 from queue_app.store.backups_postgresql import NoProgram
 from queue_app.store.backups_sqlite import TooLong
@@ -59,13 +58,14 @@ def usual_pause_ms() -> int:
     return int(float(connection.settings_dict["OPTIONS"].get("timeout", 20)) * 500)
 
 
-def copy(target: Path, programs: Programs, *, pause_ms: int) -> Copied:
-    """Copy the default database into the empty file, and read there where everything stands. Raises CannotCopy."""
+def copy(target: Path, programs: Programs, look: Callable[[], Standing], *, pause_ms: int) -> Copied:
+    """Copy the default database into the empty file; `look` is called with exactly what was copied as the default
+    database. Raises CannotCopy."""
     try:
         if is_postgresql():
             program = backups_postgresql.program("pg_dump", programs.folder)
             with backups_postgresql.snapshot() as name:
-                standing = standings.standing()
+                standing = look()
                 backups_postgresql.dump(program, target, name, programs.environ)
             return Copied(standing)
         paused_ms, restarts = backups_sqlite.copy(target, pause_ms=pause_ms)
@@ -84,7 +84,7 @@ def copy(target: Path, programs: Programs, *, pause_ms: int) -> Copied:
             raise CannotCopy(
                 f"{damaged} No backup was kept: go back to the last good one, and keep the file for whoever looks."
             )
-        copied = Copied(standings.standing(), paused_ms, restarts)
+        copied = Copied(look(), paused_ms, restarts)
     forget_side_files(target)
     return copied
 
