@@ -1,6 +1,5 @@
 """The arguments of `manage.py redrive`, and what they mean as values."""
 
-import re
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,10 +15,12 @@ from queue_app.policy.terms import (
     DEAD_MS,
     MAX_CANARY,
     MAX_CAP,
+    WAIT_MS,
     Terms,
     check_terms,
     parse_percent,
     parse_rate,
+    parse_span,
     parse_whole,
     preset,
 )
@@ -40,8 +41,6 @@ FILTERS = (
     "redriven",
     "looked",
 )
-_SPAN = re.compile(r"([0-9]{1,6})(s|m|h|d)")
-_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def add_person(parser: CommandParser, *, note: str) -> None:
@@ -102,10 +101,12 @@ def terms_of(options: dict[str, Any], queue: str) -> Terms:
             cap=given("cap", lambda text: parse_whole(text, "cap", 1, MAX_CAP), None),
             canary=given("canary", lambda text: parse_whole(text, "canary", 0, MAX_CANARY), base.canary),
             stop_permille=given("stop", parse_percent, base.stop_permille),
-            canary_wait_ms=given("canary_wait", lambda text: _span(text, "canary_wait"), base.canary_wait_ms),
-            max_dead_ms=given("max_dead", lambda text: _span(text, "max_dead"), None),
+            canary_wait_ms=given(
+                "canary_wait", lambda text: parse_span(text, "canary_wait", WAIT_MS), base.canary_wait_ms
+            ),
+            max_dead_ms=given("max_dead", lambda text: parse_span(text, "max_dead", DEAD_MS), None),
             max_attempts=given("max_attempts", lambda text: parse_whole(text, "max_attempts", 1, 100), None),
-            budget_ms=given("budget", lambda text: _span(text, "budget"), None),
+            budget_ms=given("budget", lambda text: parse_span(text, "budget", BUDGET_MS), None),
         )
     )
 
@@ -131,14 +132,3 @@ def number_of(text: str) -> int:
 def _step(text: str) -> tuple[int, int]:
     rate, _, seconds = text.partition(":")
     return parse_rate(rate, "steps"), parse_whole(seconds, "steps", 1, 86_400)
-
-
-def _span(text: str, field: str) -> int:
-    match = _SPAN.fullmatch(text)
-    low, high = {"max_dead": DEAD_MS, "budget": BUDGET_MS}.get(field, (1_000, 86_400_000))
-    ms = int(match[1]) * _UNITS[match[2]] if match else 0
-    if not low <= ms <= high:
-        raise InvalidPlan(
-            "%(field)s is written like 90s, 10m, 2h or 7d, not %(given)s.", field=field, given=ascii(text)[:40]
-        )
-    return ms

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from queue_app.policy.approvals import recorded_sentences
 from queue_app.policy.figures import Results
+from queue_app.policy.spans import span_text
 from queue_app.policy.terms import rate_text
 from queue_app.reads.plans import Detail, Line
 from queue_app.reads.previews import Preview
@@ -47,18 +49,12 @@ def instant(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def span(ms: int) -> str:
-    """A duration in its two largest units."""
-    seconds = -(-ms // 1_000)
-    parts = [(seconds // 86_400, "d"), (seconds // 3_600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")]
-    shown = [f"{n} {unit}" for n, unit in parts if n]
-    return " ".join(shown[:2]) or "0 s"
-
-
 def of_receipt(receipt: Receipt) -> Iterator[str]:
     """What a change came to."""
     if receipt.first:
         yield f"R-{receipt.plan} is {receipt.state}."
+        if receipt.grant:
+            yield " ".join(recorded_sentences(receipt.grant, receipt.by))
     else:
         by = f" by {receipt.by}" if receipt.by else ""
         yield f"R-{receipt.plan} is {receipt.state}: this was done already{by}, {instant(receipt.at_ms)}."
@@ -78,15 +74,24 @@ def of_preview(preview: Preview) -> Iterator[str]:
             yield f"  {n:>9,}  {words}"
     for plan, n in preview.held.items():
         yield f"  {n:>9,}  are held by R-{plan} and left out"
-    yield f"{preview.eligible:,} orders take {span(preview.duration_ms)} at this pace, until {instant(preview.ends_at_ms)}."
+    takes = span_text(preview.duration_ms)
+    yield f"{preview.eligible:,} orders take {takes} at this pace, until {instant(preview.ends_at_ms)}."
     yield from of_warnings(preview.warnings)
 
 
 def _before(results: Results) -> str:
     if not results.redriven:
         return ""
-    again = results.dead_same + results.dead_other
-    return f"; redriven before: {results.done:,} delivered, {again:,} dead again, {results.waiting:,} open"
+    return f"; redriven before{_came_of(results)}"
+
+
+def _came_of(results: Results) -> str:
+    if not results.redriven:
+        return ""
+    return (
+        f": {results.done:,} delivered, {results.dead_same:,} dead again for the same reason, "
+        f"{results.dead_other:,} for another, {results.waiting:,} open"
+    )
 
 
 def of_warnings(warnings: Sequence[Any]) -> Iterator[str]:
@@ -115,6 +120,9 @@ def of_detail(detail: Detail) -> Iterator[str]:
     for cause in detail.causes:
         mark = "  LEFT OUT" if cause.left_out else ""
         yield f"  {cause.planned:>9,}  {cause.reason} {cause.code or '-'}, oldest {instant(cause.oldest_ms)}{mark}"
+        yield f"             {cause.redriven:,} redriven, {cause.skipped:,} skipped{_came_of(cause.results)}"
+        if cause.before.redriven:
+            yield f"             earlier redrives{_came_of(cause.before)}"
     yield from _terms(detail)
     for made in detail.decisions:
         yield (
@@ -135,7 +143,7 @@ def _terms(detail: Detail) -> Iterator[str]:
         f"stops at {detail.terms.stop_permille / 10:g} % dead"
     )
     if line.open and line.waiting:
-        yield f"what waits takes {span(detail.left_ms)} at this pace"
+        yield f"what waits takes {span_text(detail.left_ms)} at this pace"
     if detail.turn_after is not None:
         yield f"it waits for R-{detail.turn_after} of the same queue"
 

@@ -1,14 +1,14 @@
 """What a decision on a redrive may and must say: who decides, what may be made stricter, when the number is typed."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_app.policy.canaries import Group
 from queue_app.policy.errors import NotAllowed, gettext_noop
 from queue_app.policy.plans import InvalidPlan, PlanMoved
 from queue_app.policy.refusals import half_width, shown
-from queue_app.policy.terms import MAX_CANARY, MIN_RATE_MJ, rate_text
+from queue_app.policy.terms import MAX_CANARY, MIN_RATE_MJ, preset, rate_text
 
 TYPED_ABOVE = 1_000
 STALE_MS = 7 * 86_400_000  # dead for longer than a week: look twice whether anybody still wants these orders
@@ -46,6 +46,104 @@ class Tightening:
     rate_mj: int | None = None
     canary: int | None = None
     left_out: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a decision on one round says: `n` orders begin or stay (those of causes left out not counted), at most at this
+    rate (thousandths of a job/s), after a trial of `canary`. `left_out`: every cause left out so far."""
+
+    plan: int
+    decision: str
+    n: int
+    rate_mj: int
+    canary: int
+    left_out: tuple[Group, ...] = ()
+
+
+def cause_text(group: Group) -> str:
+    """A cause as records and terminals write it: `permanent/http_422`, `exhausted/-` without a code."""
+    return f"{group[0]}/{group[1] or '-'}"
+
+
+def _english(one: str, many: str, n: int) -> str:
+    return one if n == 1 else many
+
+
+def recorded_sentences(
+    grant: Grant,
+    who: str,
+    *,
+    gettext: Callable[[str], str] = str,
+    ngettext: Callable[[str, str, int], str] = _english,
+    comma: str = ", ",
+) -> tuple[str, ...]:
+    """The exact sentences that a decision is recorded with (DESIGN section 8, "Approve"): one or two.
+
+    The record keeps them in English; pages and receipts show the same ones through their language's catalog.
+    """
+    values = {
+        "who": who,
+        "plan": grant.plan,
+        "n": f"{grant.n:,}",
+        "rate": rate_text(grant.rate_mj),
+        "canary": f"{grant.canary:,}",
+    }
+    if grant.decision == "reject":
+        sentence = ngettext(
+            "%(who)s rejects R-%(plan)s: %(n)s order stays in quarantine. Identity proved by password.",
+            "%(who)s rejects R-%(plan)s: %(n)s orders stay in quarantine. Identity proved by password.",
+            grant.n,
+        )
+        return (sentence % values,)
+    if grant.canary:
+        sentence = ngettext(
+            "%(who)s approves R-%(plan)s: %(n)s order at up to %(rate)s/s, with a trial of %(canary)s first. "
+            "Identity proved by password.",
+            "%(who)s approves R-%(plan)s: %(n)s orders at up to %(rate)s/s, with a trial of %(canary)s first. "
+            "Identity proved by password.",
+            grant.n,
+        )
+    else:
+        sentence = ngettext(
+            "%(who)s approves R-%(plan)s: %(n)s order at up to %(rate)s/s, without a trial. "
+            "Identity proved by password.",
+            "%(who)s approves R-%(plan)s: %(n)s orders at up to %(rate)s/s, without a trial. "
+            "Identity proved by password.",
+            grant.n,
+        )
+    if not grant.left_out:
+        return (sentence % values,)
+    causes = comma.join(cause_text(group) for group in grant.left_out)
+    return sentence % values, gettext("Left out: %(causes)s.") % {"causes": causes}
+
+
+def granted(
+    wish: Tightening,
+    *,
+    plan: int,
+    rate_mj: int,
+    canary: int,
+    at_stake: Mapping[Group, int],
+    left_out: Collection[Group],
+) -> Grant:
+    """What an approval with this wish grants: None leaves the rate of now and the trial that the round has anyway.
+
+    `at_stake`: waiting orders of each cause that no earlier round left out; `left_out`: those that one did.
+    """
+    return Grant(
+        plan,
+        "approve",
+        sum(n for group, n in at_stake.items() if group not in wish.left_out),
+        rate_mj if wish.rate_mj is None else wish.rate_mj,
+        canary if wish.canary is None else wish.canary,
+        tuple(sorted({*left_out, *wish.left_out})),
+    )
+
+
+def least_trial(canary: int, round_: int) -> int:
+    """The size that the trial of the next round has at least: what went wrong without one gets one."""
+    return canary if canary or not round_ else preset("normal", MIN_RATE_MJ).canary
 
 
 def must_type_count(n: int, warnings: Sequence[Warned]) -> bool:

@@ -11,6 +11,7 @@ from queue_app.policy.errors import gettext_noop
 from queue_app.policy.orders import MAX_ATTEMPTS
 from queue_app.policy.plans import InvalidPlan
 from queue_app.policy.refusals import half_width, shown
+from queue_app.policy.spans import span_text
 
 MIN_RATE_MJ, MAX_RATE_MJ = 10, 20_000_000  # thousandths of a job per second: 0.01 to 20,000 jobs/s
 MAX_CAP = 100_000_000
@@ -25,6 +26,8 @@ DEAD_MS = (1_000, 3_650 * DAY_MS)
 _RATE = re.compile(r"([0-9]{1,5})(?:\.([0-9]{1,3}))?")
 _PERCENT = re.compile(r"([0-9]{1,3})(?:\.([0-9]))?")
 _WHOLE = re.compile(r"[0-9]{1,12}")
+_SPAN = re.compile(r"([0-9]{1,6})(s|m|h|d)")
+_SPAN_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
 
 Steps = tuple[tuple[int, int], ...]
 
@@ -103,6 +106,23 @@ def parse_whole(text: object, field: str, low: int, high: int) -> int:
 
 
 _WHOLE_SENTENCE = gettext_noop("%(field)s is a whole number from %(low)s to %(high)s, not %(given)s.")
+
+
+def parse_span(text: object, field: str, bounds: tuple[int, int]) -> int:
+    """A span as typed (`90s`, `10m`, `2h`, `7d`) in ms, within bounds (lowest, highest in ms).
+
+    InvalidPlan, with the bounds also as `low_ms` and `high_ms` for those who say them in another language.
+    """
+    match = _SPAN.fullmatch(text) if type(text) is str else None
+    ms = int(match[1]) * _SPAN_MS[match[2]] if match else 0
+    low, high = bounds
+    if low <= ms <= high:
+        return ms
+    values = {"low": span_text(low), "high": span_text(high), "low_ms": low, "high_ms": high}
+    raise _refusal(_SPAN_SENTENCE, field, text, _SPAN, **values)
+
+
+_SPAN_SENTENCE = gettext_noop("A span is written like 90s, 10m, 2h or 7d, from %(low)s to %(high)s, not %(given)s.")
 
 
 def check_terms(terms: Terms) -> Terms:

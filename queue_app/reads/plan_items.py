@@ -12,7 +12,8 @@ from queue_app.reads.groups import results_by_batch
 
 @dataclass(frozen=True, slots=True)
 class ItemLine:
-    """One order of a list. `outcome`: '', waiting, done, dead_same or dead_other; `trial`: the round it was tried in."""
+    """One order of a list. `at_ms`: redriven or skipped then; `outcome`: '', waiting, done, dead_same or dead_other, and
+    `ended_at_ms` when that came; `trial`: the round it was tried in."""
 
     pos: int
     job_id: str
@@ -26,6 +27,17 @@ class ItemLine:
     trial: int
     at_ms: int | None
     outcome: str
+    ended_at_ms: int | None = None
+
+    @property
+    def redriven_at_ms(self) -> int | None:
+        """When it was redriven, None when it was not: a failed try or a skip has an instant, too."""
+        return self.at_ms if self.state == "redriven" else None
+
+    @property
+    def skipped_at_ms(self) -> int | None:
+        """When it was skipped, None when it was not."""
+        return self.at_ms if self.state == "skipped" else None
 
 
 def plan_items(
@@ -34,12 +46,20 @@ def plan_items(
     after_pos: int = 0,
     states: Collection[str] | None = None,
     outcome: str | None = None,
+    why: str | None = None,
+    before_pos: int | None = None,
     limit: int = 50,
 ) -> list[ItemLine]:
-    """Orders of a list by position, after one; `states` of the items, or an `outcome` of redriven ones (a field of
-    `Results`, else AttributeError)."""
-    conditions, values = ["i.plan_id = %s", "i.pos > %s"], [plan_id, after_pos]
+    """Orders of a list by position, after one, or the last ones before one; `states` of the items, an `outcome` of
+    redriven ones (a field of `Results`, else AttributeError), or `why` they were skipped."""
+    conditions, values = ["i.plan_id = %s"], [plan_id]
+    conditions.append("i.pos > %s" if before_pos is None else "i.pos < %s")
+    values.append(after_pos if before_pos is None else before_pos)
     more: list[Any] = []
+    if why is not None:
+        states = ("skipped",)
+        conditions.append("i.why = %s")
+        more.append(why)
     if states:
         # word for word, because the partial index of the skipped ones serves a state only if it is seen in the text
         known = [state for state in ("waiting", "redriven", "skipped") if state in states]
@@ -52,9 +72,11 @@ def plan_items(
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.dead_since_ms, i.state, i.why, i.tries, i.canary, "
-            "i.at_ms, CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END "
+            "i.at_ms, CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END, o.at_ms "
             "FROM plan_items AS i LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token "
-            f"AND o.batch = i.plan_id WHERE {' AND '.join(conditions)} ORDER BY i.pos LIMIT %s",
+            f"AND o.batch = i.plan_id WHERE {' AND '.join(conditions)} "
+            f"ORDER BY i.pos {'ASC' if before_pos is None else 'DESC'} LIMIT %s",
             [*values, *more, limit],
         )
-        return [ItemLine(*row) for row in cursor.fetchall()]
+        rows = [ItemLine(*row) for row in cursor.fetchall()]
+        return rows if before_pos is None else rows[::-1]

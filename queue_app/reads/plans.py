@@ -1,23 +1,25 @@
 """A redrive in full, as pages and commands show it. Lists are in `plan_lists`, single orders in `plan_items`."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
-from queue_app.models import Approval, Plan, PlanGroup
+from queue_app.models import Plan
 from queue_app.policy import buckets
-from queue_app.policy.answers import effect_possible
-from queue_app.policy.approvals import Warned, must_type_count
+from queue_app.policy.approvals import Grant, Tightening, Warned, granted, least_trial, must_type_count
+from queue_app.policy.canaries import Group
 from queue_app.policy.errors import gettext_noop
 from queue_app.policy.figures import Results
 from queue_app.policy.plans import UnknownPlan
 from queue_app.policy.terms import Terms
 from queue_app.reads import outcomes, warnings
-from queue_app.reads.groups import results_by_batch, results_by_group
+from queue_app.reads.groups import results_by_batch
+from queue_app.reads.plan_causes import CauseLine, causes_of
 from queue_app.reads.plan_items import ItemLine, plan_items
 from queue_app.reads.plan_lists import Line, is_final, line_of, of_group, plans, waiting_for
+from queue_app.reads.plan_story import Decision, decisions_of
 
 __all__ = [
     "CauseLine",
@@ -40,32 +42,6 @@ RATE_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class CauseLine:
-    """One cause of a list. `again`: redriven before; `results`: of this batch; `before`: of all batches of this cause.
-
-    `left_out`: an approver left it out. `effect_possible`: these orders may already have been delivered.
-    """
-
-    reason: str
-    code: str
-    planned: int
-    redriven: int
-    skipped: int
-    again: int
-    oldest_ms: int
-    newest_ms: int
-    left_out: bool
-    effect_possible: bool
-    results: Results
-    before: Results
-
-    @property
-    def waiting(self) -> int:
-        """Orders without a turn so far."""
-        return self.planned - self.redriven - self.skipped
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
     """The trial of the round at hand. `state`: none, sending, waiting (for results), passed, failed, silent."""
 
@@ -79,29 +55,11 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """Approve or reject, by whom (name of that moment), and on what terms."""
-
-    round: int
-    decision: str
-    by_id: int
-    by_name: str
-    at_ms: int
-    note: str
-    comment: str
-    digest: str
-    rate_mj: int
-    canary: int
-    left_out: tuple[tuple[str, str], ...]
-    proof: str
-    solo: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Detail:
     """A redrive in full. `digest` and `deciding_round` go back with a decision; `terms` are as asked.
 
-    `left_ms` and `ends_at_ms`: how long what waits takes at the pace of now, and until when if it ran from now on;
+    `at_stake`: orders without a turn of the causes that no round left out, which is what a decision is about; `left_ms`
+    and `ends_at_ms`: how long they take at the pace of now, and until when if it ran from now on;
     `rate_seen_mj`: measured over the last ten seconds; `turn_after`: the batch of the queue that this one waits for.
     """
 
@@ -112,12 +70,12 @@ class Detail:
     terms: Terms
     approved_rate_mj: int
     canary: int
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[Group, ...]
+    at_stake: int
     looked_at: int
     expected: int
     beyond_horizon: int
     too_old: int
-    held_elsewhere: int
     held_by: dict[int, int]
     digest: str
     round: int
@@ -143,6 +101,27 @@ class Detail:
         return self.round + 1
 
     @property
+    def next_canary(self) -> int:
+        """The size of the trial in the round that would be decided on, unless the approver makes it larger."""
+        return least_trial(self.canary, self.round)
+
+    @property
+    def choices(self) -> tuple[CauseLine, ...]:
+        """The causes that an approver may leave out now."""
+        return tuple(cause for cause in self.causes if cause.at_stake)
+
+    def granted(self, wish: Tightening) -> Grant:
+        """What an approval with this wish would grant just now."""
+        return granted(
+            wish,
+            plan=self.line.id,
+            rate_mj=self.line.rate_mj,
+            canary=self.next_canary,
+            at_stake={(cause.reason, cause.code): cause.at_stake for cause in self.choices},
+            left_out=self.left_out,
+        )
+
+    @property
     def results(self) -> Results:
         """What came of the redriven orders."""
         return self.line.results
@@ -156,8 +135,10 @@ def detail(plan_id: int, now_ms: int) -> Detail:
     line = line_of(plan, results_by_batch([plan.pk]).get(plan.pk, Results()))
     gone = _pairs(plan.left_out)
     warned = warnings.of_plan(plan, now_ms)
+    causes = causes_of(plan, gone)
+    at_stake = sum(cause.at_stake for cause in causes)
     steps = _pairs_of_int(plan.steps)
-    left_ms = buckets.duration_ms(line.waiting, max(plan.rate_mj, 1), _rest_of(steps, plan.ran_ms))
+    left_ms = buckets.duration_ms(at_stake, max(plan.rate_mj, 1), _rest_of(steps, plan.ran_ms))
     return Detail(
         line=line,
         comment=plan.comment,
@@ -167,20 +148,20 @@ def detail(plan_id: int, now_ms: int) -> Detail:
         approved_rate_mj=plan.approved_rate_mj,
         canary=plan.canary,
         left_out=gone,
+        at_stake=at_stake,
         looked_at=plan.looked_at,
         expected=plan.expected,
         beyond_horizon=plan.beyond_horizon,
         too_old=plan.too_old,
-        held_elsewhere=plan.held_elsewhere,
         held_by={int(held): n for held, n in json.loads(plan.held_by).items()},
         digest=plan.digest,
         round=plan.round,
         skips=json.loads(plan.skips),
-        causes=_causes(plan, gone),
+        causes=causes,
         trial=_trial(plan),
-        decisions=tuple(_decision(row) for row in Approval.objects.filter(plan_id=plan.pk).order_by("round")),
+        decisions=decisions_of(plan.pk),
         warnings=warned,
-        must_type=must_type_count(line.waiting, warned),
+        must_type=must_type_count(at_stake, warned),
         started_at_ms=plan.started_at_ms,
         ended_at_ms=plan.ended_at_ms,
         sealed_at_ms=plan.sealed_at_ms,
@@ -230,41 +211,6 @@ def _rest_of(steps: Sequence[tuple[int, int]], ran_ms: int) -> list[tuple[int, i
     return rest
 
 
-def _causes(plan: Plan, gone: Collection[tuple[str, str]]) -> tuple[CauseLine, ...]:
-    of_batch = _results_by_cause(plan.pk)
-    before = results_by_group()
-    rows = PlanGroup.objects.filter(plan_id=plan.pk).order_by("-planned", "reason", "code")
-    return tuple(
-        CauseLine(
-            row.reason,
-            row.code,
-            row.planned,
-            row.redriven,
-            row.skipped,
-            row.again,
-            row.oldest_ms,
-            row.newest_ms,
-            (row.reason, row.code) in gone,
-            effect_possible(row.code),
-            of_batch.get((row.reason, row.code), Results()),
-            before.get((plan.queue, row.reason, row.code), Results()),
-        )
-        for row in rows
-    )
-
-
-def _results_by_cause(plan_id: int) -> dict[tuple[str, str], Results]:
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT reason, code, outcome, sum(n) FROM results WHERE batch = %s GROUP BY reason, code, outcome",
-            [plan_id],
-        )
-        for reason, code, outcome, n in cursor.fetchall():
-            found.setdefault((reason, code), {})[outcome] = int(n)
-    return {cause: Results(**outcomes) for cause, outcomes in found.items()}
-
-
 def _trial(plan: Plan) -> Trial:
     if not plan.canary or not plan.round or plan.started_at_ms is None:
         return Trial("none", plan.canary)
@@ -278,24 +224,6 @@ def _trial(plan: Plan) -> Trial:
         state = "sending" if sent_at is None or left else "waiting"
     ends = None if sent_at is None else sent_at + plan.canary_wait_ms
     return Trial(state, plan.canary, sent, done, died, sent_at, ends)
-
-
-def _decision(row: Approval) -> Decision:
-    return Decision(
-        row.round,
-        row.decision,
-        row.by_id,
-        row.by_name,
-        row.at_ms,
-        row.note,
-        row.comment,
-        row.digest,
-        row.rate_mj,
-        row.canary,
-        _pairs(row.left_out),
-        row.proof,
-        row.solo,
-    )
 
 
 def _rate_seen(plan: Plan, now_ms: int) -> int:

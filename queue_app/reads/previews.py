@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db import connection
 
-from queue_app.models import Plan, PlanGroup, Queue
+from queue_app.models import Plan, Queue
 from queue_app.policy import buckets
 from queue_app.policy.approvals import Warned, must_type_count
 from queue_app.policy.errors import gettext_noop
@@ -63,8 +63,8 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Since the list was frozen: orders that died of its causes (`died`), and of its first 10,000 waiting ones those that
-    would now be skipped (`gone`)."""
+    """Since the list was frozen: orders that died of its causes and are not on it (`died`), and of its first 10,000 waiting
+    ones those that would now be skipped (`gone`)."""
 
     died: Count
     gone: int
@@ -118,17 +118,27 @@ def preview(selection: Selection, terms: Terms, now_ms: int) -> Preview:
 
 
 def changes_since(plan_id: int, now_ms: int) -> Changes:
-    """What changed since the list of a plan was frozen. Raises UnknownPlan."""
+    """What changed since the list of a plan was frozen. Raises UnknownPlan. Three queries at any number of causes."""
     plan = Plan.objects.filter(pk=plan_id).first()
     if plan is None:
         raise UnknownPlan(gettext_noop("There is no such redrive."))
-    died, exact = 0, True
-    for reason, code in PlanGroup.objects.filter(plan_id=plan_id).values_list("reason", "code"):
-        since = Filter(queue=plan.queue, reason=reason, code=code, died_from_ms=plan.as_of_ms)
-        found = dead.count(since, now_ms + 1)
-        died, exact = died + found.n, exact and found.exact
     gone, looked_at = _gone(plan_id, plan.next_pos)
-    return Changes(Count(died, exact), gone, looked_at < CAP)
+    return Changes(died_since(plan_id, plan.queue, plan.as_of_ms, now_ms), gone, looked_at < CAP)
+
+
+def died_since(plan_id: int, queue: str, as_of_ms: int, until_ms: int) -> Count:
+    """Orders in quarantine that died of the list's causes after it was begun and before or at `until_ms`, and that are
+    not on it: what came back from the redrive itself is another number. At most CAP are counted. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM plan_groups AS g JOIN jobs AS j ON j.state = 'dead' AND j.queue = %s "
+            "AND j.reason = g.reason AND j.code = g.code AND j.changed_at_ms >= %s AND j.changed_at_ms <= %s "
+            "WHERE g.plan_id = %s AND NOT EXISTS (SELECT 1 FROM plan_items AS i WHERE i.job_id = j.id "
+            f"AND i.plan_id = g.plan_id) LIMIT {CAP + 1}) AS found",
+            [queue, as_of_ms, until_ms, plan_id],
+        )
+        n = int(cursor.fetchone()[0])
+    return Count(min(n, CAP), n <= CAP)
 
 
 def _rows(selection: Selection, as_of: int) -> tuple[list[DeadRow], bool]:

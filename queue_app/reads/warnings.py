@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from queue_app.models import Plan, PlanGroup, Process, Queue
 from queue_app.policy.answers import effect_possible
-from queue_app.policy.approvals import STALE_MS, Warned
+from queue_app.policy.approvals import STALE_MS, Warned, least_trial
+from queue_app.policy.plans import deciding_move
 from queue_app.reads.conditions import last_looks
 
 SILENT_MS = 15_000  # three beats of a process
@@ -31,7 +32,8 @@ def of_plan(plan: Plan, now_ms: int) -> tuple[Warned, ...]:
         for row in PlanGroup.objects.filter(plan_id=plan.pk).order_by("reason", "code")
         if (waiting := row.planned - row.redriven - row.skipped) > 0 and (row.reason, row.code) not in gone
     ]
-    return about(plan.queue, causes, canary=plan.canary, now_ms=now_ms)
+    canary = least_trial(plan.canary, plan.round) if deciding_move(plan.state) else plan.canary
+    return about(plan.queue, causes, canary=canary, now_ms=now_ms)
 
 
 def about(queue: str, causes: Sequence[Cause], *, canary: int, now_ms: int) -> tuple[Warned, ...]:

@@ -2,25 +2,29 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 
 from queue_app import conf
 from queue_app.models import AuditEvent, Plan
 from queue_app.policy.approvals import (
+    Grant,
     Tightening,
     check_seen,
     check_tightening,
     check_two_people,
     check_typed,
+    granted,
+    least_trial,
     must_type_count,
+    recorded_sentences,
 )
 from queue_app.policy.errors import NotAllowed, gettext_noop
 from queue_app.policy.notes import check_comment, check_note
 from queue_app.policy.plans import EXPIRY_MS, deciding_move, not_now
-from queue_app.policy.terms import preset
-from queue_app.reads import warnings
+from queue_app.reads import plan_story, warnings
+from queue_app.reads.plan_causes import at_stake
 from queue_app.services.asking import digest_of, let_run_out, locked, receipt, recorded
 from queue_app.services.people import Actor, actor_of, record_refusal, require
 from queue_app.services.receipts import Receipt
@@ -136,12 +140,14 @@ def _decide(
         now = database.now_ms()
         if decision == "reject":
             plans.move(plan, "reject", now)
-            terms = _Round(plan.asked_rate_mj, plan.canary, ())
+            grant = Grant(plan.pk, decision, plan.planned, plan.asked_rate_mj, plan.canary)
         else:
-            terms = _checked(plan, typed, tightening, now)
-            _let_go_on(plan, move, terms, solo, now)
-        _record(plan, actor, decision, terms, round_, note, comment, solo, now)
-        return receipt(plan, decision, first=True, by=actor.name, at_ms=now, note=note, round_=round_)
+            grant = _checked(plan, typed, tightening, now)
+            _let_go_on(plan, move, grant, solo, now)
+        _record(plan, actor, grant, round_, note, comment, solo, now)
+        return replace(
+            receipt(plan, decision, first=True, by=actor.name, at_ms=now, note=note, round_=round_), grant=grant
+        )
 
 
 def _check_proof(proof: object, actor: Actor) -> None:
@@ -155,39 +161,24 @@ def _earlier(plan: Plan, round_: object) -> Receipt | None:
     made = plans.decision_of(plan.pk, round_) if type(round_) is int and 0 < round_ < 2**31 else None
     if made is None:
         return None
-    return receipt(
+    first = receipt(
         plan, made.decision, first=False, by=made.by_name, at_ms=made.at_ms, note=made.note, round_=made.round
     )
+    return replace(first, grant=plan_story.grant_of(plan.pk, made.round))
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """The terms of one round: rate in thousandths of a job/s, size of the trial, causes left out so far."""
-
-    rate_mj: int
-    canary: int
-    left_out: tuple[tuple[str, str], ...]
-
-
-def _checked(plan: Plan, typed: str | None, wish: Tightening, now: int) -> _Round:
-    causes = plans.groups(plan.pk)
-    gone = {(reason, code) for reason, code in json.loads(plan.left_out)}
-    waiting = {group for group, row in causes.items() if row.planned > row.redriven + row.skipped} - gone
-    asked = plan.canary
-    if plan.round and not asked:  # it went wrong without a trial: a new round has one
-        asked = preset("normal", plan.asked_rate_mj).canary
-    check_tightening(wish, asked_rate_mj=plan.asked_rate_mj, asked_canary=asked, groups=waiting)
-    n = plan.planned - plan.redriven - plan.skipped
+def _checked(plan: Plan, typed: str | None, wish: Tightening, now: int) -> Grant:
+    left_out = frozenset((reason, code) for reason, code in json.loads(plan.left_out))
+    waiting = at_stake(plan.pk, left_out)
+    canary = least_trial(plan.canary, plan.round)
+    check_tightening(wish, asked_rate_mj=plan.asked_rate_mj, asked_canary=canary, groups=waiting)
+    n = sum(waiting.values())
     if must_type_count(n, warnings.of_plan(plan, now)):
         check_typed(typed, n)
-    return _Round(
-        plan.rate_mj if wish.rate_mj is None else wish.rate_mj,
-        asked if wish.canary is None else wish.canary,
-        tuple(sorted(gone | set(wish.left_out))),
-    )
+    return granted(wish, plan=plan.pk, rate_mj=plan.rate_mj, canary=canary, at_stake=waiting, left_out=left_out)
 
 
-def _let_go_on(plan: Plan, move: str, terms: _Round, solo: bool, now: int) -> None:
+def _let_go_on(plan: Plan, move: str, terms: Grant, solo: bool, now: int) -> None:
     plans.move(
         plan,
         move,
@@ -209,29 +200,27 @@ def _let_go_on(plan: Plan, move: str, terms: _Round, solo: bool, now: int) -> No
     )
 
 
-def _record(
-    plan: Plan, actor: Actor, decision: str, terms: _Round, round_: int, note: str, comment: str, solo: bool, now: int
-) -> None:
+def _record(plan: Plan, actor: Actor, grant: Grant, round_: int, note: str, comment: str, solo: bool, now: int) -> None:
     plans.add_decision(
         plan_id=plan.pk,
         round=round_,
-        decision=decision,
+        decision=grant.decision,
         by_id=actor.id,
         by_name=actor.name,
         at_ms=now,
         note=note,
         comment=comment,
         digest=plan.digest,
-        rate_mj=terms.rate_mj,
-        canary=terms.canary,
-        left_out=json.dumps(terms.left_out),
+        rate_mj=grant.rate_mj,
+        canary=grant.canary,
+        left_out=json.dumps(grant.left_out),
         proof=actor.proof,
         solo=solo,
     )
     chain.append(
         [
             actor.event(
-                f"plan.{decision}",
+                f"plan.{grant.decision}",
                 f"plan:{plan.pk}",
                 now,
                 note=note,
@@ -239,10 +228,11 @@ def _record(
                 digest=plan.digest,
                 requested_by=plan.requested_by_id,
                 planned=plan.planned,
-                waiting=plan.planned - plan.redriven - plan.skipped,
-                rate_mj=terms.rate_mj,
-                canary=terms.canary,
-                left_out=json.dumps(terms.left_out),
+                waiting=grant.n,
+                rate_mj=grant.rate_mj,
+                canary=grant.canary,
+                left_out=json.dumps(grant.left_out),
+                sentence=" ".join(recorded_sentences(grant, actor.name)),
                 comment=digest_of(comment),
                 solo=solo,
             )

@@ -1,14 +1,28 @@
 """People's words for a redrive: its life, why it stands still, why orders were skipped, and what to beware of."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
 from django import template
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
-from queue_app.policy.approvals import Warned
+from queue_app.policy.approvals import Grant, Warned, recorded_sentences
+from queue_app.policy.spans import Unit, two_units
 from queue_app.policy.terms import rate_text
-from queue_app.templatetags.words import age, number
+from queue_app.templatetags.words import age, number, reason_word
 
 register = template.Library()
+
+
+class Cause(Protocol):
+    """A cause, as far as words need it."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+
 
 # state -> (word, tone, icon)
 STATES = {
@@ -141,7 +155,46 @@ def warning_sentence(warned: Warned) -> str:
     return one_many[warned.code]() % {"n": shown} if warned.code in one_many else warned.code
 
 
-@register.simple_tag
+_SPANS: dict[tuple[Unit, ...], Callable[..., str]] = {
+    ("s",): lambda s: _("%(s)d s") % {"s": s},
+    ("min",): lambda minutes: _("%(min)d min") % {"min": minutes},
+    ("min", "s"): lambda minutes, s: _("%(min)d min %(s)d s") % {"min": minutes, "s": s},
+    ("h",): lambda h: _("%(h)d h") % {"h": h},
+    ("h", "min"): lambda h, minutes: _("%(h)d h %(min)d min") % {"h": h, "min": minutes},
+    ("d",): lambda d: ngettext("%(d)d day", "%(d)d days", d) % {"d": d},
+    ("d", "h"): lambda d, h: ngettext("%(d)d day %(h)d h", "%(d)d days %(h)d h", d) % {"d": d, "h": h},
+}
+
+
+@register.simple_tag(name="span_of")
+@register.filter(name="span_of")
 def span_of(span_ms: int) -> str:
-    """A duration in words."""
-    return age(span_ms)
+    """How long something takes, in words: two units, rounded up (`policy.spans`)."""
+    parts = two_units(span_ms)
+    return _SPANS[tuple(unit for _n, unit in parts)](*(n for n, _unit in parts))
+
+
+@register.filter
+def cause_label(cause: Cause) -> str:
+    """A cause in words and with its code: two reasons may have the same code."""
+    return f"{reason_word(cause.reason)} · {cause.code}" if cause.code else reason_word(cause.reason)
+
+
+@register.simple_tag
+def steps_words(steps: Sequence[tuple[int, int]]) -> str:
+    """The paces that lead up to the full one, each with how long it holds."""
+    return and_so_on(
+        _("%(pace)s for %(time)s") % {"pace": pace(rate_mj), "time": span_of(seconds * 1_000)}
+        for rate_mj, seconds in steps
+    )
+
+
+def and_so_on(parts: Iterable[str]) -> str:
+    """Names or figures in a row, with the comma of the language."""
+    return pgettext("between names in a list", ", ").join(parts)
+
+
+@register.simple_tag
+def sentences_of(grant: Grant, who: str) -> tuple[str, ...]:
+    """The sentences that a decision is recorded with, in the language of the page."""
+    return recorded_sentences(grant, who, gettext=_, ngettext=ngettext, comma=pgettext("between names in a list", ", "))

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from queue_app.policy.cursors import NEWEST, PageRequest
 from queue_app.policy.filters import Filter
-from queue_app.reads import coverage, quarantine
+from queue_app.reads import coverage, plan_lists, quarantine
 from queue_app.reads.groups import group as one_group
 from queue_app.reads.groups import groups
 from queue_app.reads.looks import looks, present
@@ -58,6 +58,7 @@ def group(request: HttpRequest, queue: str, reason: str, code: str) -> HttpRespo
         "looks": looks(group=wanted, size=20),
         "others": present(as_of_ms, except_user=actor.id).get(wanted, ()),
         "may_plan": actor.may("plan"),
+        "redrives": plan_lists.of_group(*wanted),
         "as_of_ms": as_of_ms,
         "section": "group",
     }

@@ -83,6 +83,7 @@ def redrive_list(request: HttpRequest) -> HttpResponse:
         "redriver_alive": any(process.state == "alive" for process in redrivers),
         "redriver_seen_ms": max((process.seen_at_ms for process in redrivers), default=None),
         "filtered": bool(kept),
+        "solo_allowed": conf.solo_approval(),
     }
     return render(request, "redrives/list.html", context)
 
@@ -107,7 +108,10 @@ def redrive_new(request: HttpRequest) -> HttpResponse:
         receipt = _asked(request, choice.selection, form)
         if receipt is not None:
             return redirect("redrive", receipt.plan)
-    context = _context(request, choice, form) | {"may_plan": actor.may("plan")}
+    context = _context(request, choice, form) | {
+        "may_plan": actor.may("plan"),
+        "solo_allowed": conf.solo_approval(),
+    }
     fragment = request.headers.get("HX-Target") == "preview"
     template = "redrives/_preview.html" if fragment else "redrives/new.html"
     return render(request, template, context, status=422 if form.errors else 200)
@@ -166,7 +170,6 @@ def _context(request: HttpRequest, choice: Choice, form: RedriveForm) -> dict[st
         "form": form,
         "p": found,
         "left": found.n.n - found.beyond_horizon - found.too_old - sum(found.held.values()) > 0 or not found.n.exact,
-        "span_ms": -(-found.duration_ms // 1_000) * 1_000,  # never "0 s"
         "trial": min(form.terms.canary, found.eligible) if found.n.exact else form.terms.canary,
         "not_there": len(choice.ids) - found.n.n if choice.ids else 0,
         "chips": filters.chips(choice.filter) if choice.filter else [],

@@ -26,10 +26,11 @@ from queue_app.policy.terms import (
     check_terms,
     parse_percent,
     parse_rate,
+    parse_span,
     parse_whole,
     preset,
 )
-from queue_app.templatetags.plan_words import pace
+from queue_app.templatetags.plan_words import pace, span_of
 from queue_app.templatetags.words import age
 from queue_app.views.investigation_forms import CommentField, NoteField
 from queue_app.views.refusals import sentence_of
@@ -38,22 +39,9 @@ PRESETS = ("careful", "normal")
 TERMS = ("preset", "rate", "steps", "canary", "stop", "canary_wait", "cap", "max_dead", "max_attempts", "budget")
 WORDS = ("note", "comment")
 
-_SPAN = re.compile(r"([0-9]{1,6})(s|m|h|d)")
-_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SPAN_SENTENCE = gettext_noop("A span is written like 90s, 10m, 2h or 7d, from %(low)s to %(high)s, not %(given)s.")
 _STEP = re.compile(r"([0-9.]{1,10})[x\u00d7]([0-9]{1,6})")
 _STEPS = re.compile(r"[0-9.x\u00d7, ]+")
 _STEPS_SENTENCE = gettext_noop("Steps are written like 5x60, 20x300 (orders per second x seconds), not %(given)s.")
-
-
-def parse_span(text: str, field: str, low: int, high: int) -> int:
-    """A span as typed (`90s`, `10m`, `2h`, `7d`) in ms, within bounds. InvalidPlan."""
-    match = _SPAN.fullmatch(text)
-    ms = int(match[1]) * _UNITS[match[2]] if match else 0
-    if not low <= ms <= high:
-        offered = half_width(text, _SPAN) or ""
-        raise InvalidPlan(_SPAN_SENTENCE, field=field, offered=offered, low=age(low), high=age(high), given=shown(text))
-    return ms
 
 
 def parse_steps(text: str) -> Steps:
@@ -157,7 +145,9 @@ class RedriveForm(forms.Form):
         """Show a refusal at the field that it is about, with the half-width form where there is one."""
         self.refused.add(error.field)
         field = error.field if error.field in self.fields else None
-        values = {**error.values, "field": str(self.fields[field].label) if field else ""}
+        values: dict[str, Any] = {**error.values, "field": str(self.fields[field].label) if field else ""}
+        if "low_ms" in values:
+            values |= {"low": span_of(values["low_ms"]), "high": span_of(values["high_ms"])}
         if error.offered and field:  # full-width digits and letters, which a page can show as they were typed
             values["given"] = self.data.get(field, "")
         sentence = gettext(error.template) % values if error.template else sentence_of(error)
@@ -183,7 +173,7 @@ class RedriveForm(forms.Form):
             return usual
 
     def _span(self, name: str, bounds: tuple[int, int], usual: int | None = None) -> Any:
-        return self._read(name, lambda text: parse_span(text, name, *bounds), usual)
+        return self._read(name, lambda text: parse_span(text, name, bounds), usual)
 
 
 def _preset_word(name: str, terms: Terms) -> str:

@@ -1,61 +1,48 @@
 """One redrive, from its list to what came of it: the page, its living part, the decision and the steering."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from queue_app import conf
-from queue_app.policy.cells import Column, Row
 from queue_app.policy.errors import InvalidNote, NotAllowed, SnackOpsError, gettext_noop
+from queue_app.policy.filters import Filter
 from queue_app.policy.plans import InvalidPlan, PlanMoved
+from queue_app.policy.selections import from_text
 from queue_app.policy.steps import steps
 from queue_app.policy.terms import parse_rate, rate_text
+from queue_app.reads import plan_story
 from queue_app.reads import plans as reads
-from queue_app.reads.plans import Detail, ItemLine
-from queue_app.reads.previews import changes_since
-from queue_app.services import approvals, batches, exports
+from queue_app.reads.plans import Detail
+from queue_app.reads.previews import changes_since, died_since
+from queue_app.services import approvals, batches
 from queue_app.services import plans as asking
 from queue_app.services.people import Actor, actor_of, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import database
-from queue_app.templatetags.plan_words import plan_state
+from queue_app.templatetags.plan_words import plan_state, sentences_of
 from queue_app.views.decision_forms import DecisionForm
-from queue_app.views.downloads import answer
+from queue_app.views.filters import chips
 from queue_app.views.refusals import sentence_of
 
-PAGE_SIZE = 50
-NO_PART = gettext_noop("This part of the list does not exist.")
 NO_STEP = gettext_noop("There is no such step.")
-# part of the list -> states of its items and outcome, as reads.plans.plan_items takes them
-PARTS: dict[str, dict[str, Any]] = {
-    "": {},
-    "waiting": {"states": ("waiting",)},
-    "redriven": {"states": ("redriven",)},
-    "skipped": {"states": ("skipped",)},
-    "unended": {"outcome": "waiting"},
-    "done": {"outcome": "done"},
-    "dead_same": {"outcome": "dead_same"},
-    "dead_other": {"outcome": "dead_other"},
+SECOND_MS = 1_000
+# the step of a person or of the redriver that a state follows from
+STOOD_BY = {
+    "paused": ("batch.pause",),
+    "halted": ("batch.halt", "plan.lapse"),
+    "stopped": ("batch.stop",),
+    "rejected": ("plan.reject",),
+    "withdrawn": ("plan.withdraw",),
+    "cancelled": ("plan.cancel", "plan.empty"),
+    "expired": ("plan.expire",),
 }
-COLUMNS = (
-    Column("place", "number"),
-    Column("id", "id"),
-    Column("token", "number"),
-    Column("reason"),
-    Column("code"),
-    Column("dead_since_ms", "number"),
-    Column("state"),
-    Column("skipped_because"),
-    Column("outcome"),
-    Column("trial_of_round", "number"),
-    Column("at_ms", "number"),
-)
 
 
 @require_safe
@@ -63,115 +50,47 @@ def redrive(request: HttpRequest, plan_id: int) -> HttpResponse:
     """The page of one redrive."""
     actor = actor_of(request.user)
     require(actor, "read")
-    return render(request, "redrives/detail.html", _context(actor, plan_id))
+    context = _context(actor, plan_id)
+    story, more = plan_story.story(plan_id, context["d"].decisions)
+    return render(request, "redrives/detail.html", context | {"story": story, "story_goes_back": more})
 
 
 @require_safe
 def redrive_live(request: HttpRequest, plan_id: int) -> HttpResponse:
-    """Its living part, for polling; in a final state it asks for no more, and in another state the page is made anew:
-    other steps are possible then, and nobody's typing is lost between two states."""
+    """Its living part, for polling: 204 while nothing of it has changed. In a final state it asks for no more; in another
+    state than was shown the page is made anew, for other steps are possible then: a pace that somebody has typed but not
+    sent meanwhile is lost, because it was typed for another state."""
     actor = actor_of(request.user)
     require(actor, "read")
     context = _context(actor, plan_id)
     if request.GET.get("state", context["shown"]) != context["shown"]:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    if request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
     return render(request, "redrives/_live.html", context)
-
-
-@require_safe
-def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
-    """The orders of its list, by what became of them."""
-    require(actor_of(request.user), "read")
-    found = reads.detail(plan_id, database.now_ms())
-    which, after = request.GET.get("which", ""), request.GET.get("after", "0")
-    if which not in PARTS or not (after.isascii() and after.isdigit() and len(after) < 16):
-        raise InvalidPlan(NO_PART)
-    rows = reads.plan_items(plan_id, after_pos=int(after), limit=PAGE_SIZE + 1, **PARTS[which])
-    context = {
-        "d": found,
-        "rows": rows[:PAGE_SIZE],
-        "after": rows[PAGE_SIZE - 1].pos if len(rows) > PAGE_SIZE else None,
-        "which": which,
-        "as_of_ms": database.now_ms(),
-        "section": "redrive",
-    }
-    return render(request, "redrives/items.html", context)
-
-
-@require_POST
-def redrive_export(request: HttpRequest, plan_id: int) -> HttpResponseBase:
-    """The orders of its list, or of a part of it, as a file; recorded before the first byte."""
-    which = request.POST.get("which", "")
-    if which not in PARTS:
-        raise InvalidPlan(NO_PART)
-    actor = actor_of(request.user, channel="console", proof="session")
-    require(actor, "read")
-    now_ms = database.now_ms()
-    found = reads.detail(plan_id, now_ms)
-    line, results = found.line, found.results
-    rows = {
-        "": line.planned,
-        "waiting": line.waiting,
-        "redriven": line.redriven,
-        "skipped": line.skipped,
-        "unended": results.waiting,
-        "done": results.done,
-        "dead_same": results.dead_same,
-        "dead_other": results.dead_other,
-    }[which]
-    made = exports.export(
-        actor,
-        "redrive",
-        COLUMNS,
-        _bites(plan_id, which),
-        rows=rows,
-        filter=f"plan:{plan_id} {which}".strip(),
-        as_of_ms=now_ms,
-        form=request.POST.get("format", "csv"),
-    )
-    return answer(made)
-
-
-def _bites(plan_id: int, which: str) -> Iterator[Sequence[Row]]:
-    def read(after: ItemLine | None, limit: int) -> list[ItemLine]:
-        return reads.plan_items(plan_id, after_pos=after.pos if after else 0, limit=limit, **PARTS[which])
-
-    for bite in exports.in_bites(read):
-        yield [
-            (
-                row.pos,
-                row.job_id,
-                row.token,
-                row.reason,
-                row.code,
-                row.dead_since_ms,
-                row.state,
-                row.why,
-                row.outcome,
-                row.trial,
-                row.at_ms,
-            )
-            for row in bite
-        ]
 
 
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
-    """Approve or reject: what is decided on, what changed since, identity proved again; 422 with the input kept."""
+    """Approve or reject: what is decided on, what changed since, identity proved again; 422 with the input kept. POST with
+    `recalculate` decides nothing and only shows what would be recorded, so that no comment ever stands in an address."""
     actor = actor_of(request.user)
     require(actor, "read")
     context = _context(actor, plan_id)
-    found: Detail = context["d"]
-    form = DecisionForm(request.POST or None, detail=found)
-    if request.method == "POST":
+    deciding = "recalculate" not in request.POST
+    form = DecisionForm(request.POST or None, detail=context["d"], deciding=deciding)
+    if request.method == "POST" and deciding:
         receipt = _decided(request, plan_id, form)
         if receipt is not None:
             _say(request, receipt)
             return redirect("redrive", plan_id)
-        context["form"] = form
-    context |= {"form": form, "changes": changes_since(plan_id, context["as_of_ms"])}
-    return render(request, "redrives/decide.html", context, status=422 if form.errors else 200)
+    context |= {"form": form, "grant": form.grant()}
+    status = 422 if form.errors else 200
+    if request.headers.get("HX-Target") == "sentence":
+        return render(request, "redrives/_sentence.html", context, status=status)
+    context |= {"changes": changes_since(plan_id, context["as_of_ms"]), "rejecting": _rejecting(context["d"])}
+    return render(request, "redrives/decide.html", context, status=status)
 
 
 @require_POST
@@ -206,51 +125,72 @@ def _decided(request: HttpRequest, plan_id: int, form: DecisionForm) -> Receipt 
     if not form.is_valid():
         return None
     user, data = request.user, form.cleaned_data
+    given = {name: data[name] for name in ("round", "digest", "note", "comment")}
     try:
         proof = approvals.confirm_identity(user, data["password"])  # type: ignore[arg-type]
         if request.POST.get("decision") == "reject":
-            return approvals.reject(
-                user,  # type: ignore[arg-type]
-                plan_id,
-                round=data["round"],
-                digest=data["digest"],
-                note=data["note"],
-                comment=data["comment"],
-                proof=proof,
-            )
+            return approvals.reject(user, plan_id, proof=proof, **given)  # type: ignore[arg-type]
         return approvals.approve(
             user,  # type: ignore[arg-type]
             plan_id,
-            round=data["round"],
-            digest=data["digest"],
-            note=data["note"],
-            comment=data["comment"],
             proof=proof,
             typed=data["typed"] or None,
             tightening=form.tightening(),
+            **given,
         )
     except (InvalidPlan, InvalidNote, PlanMoved, NotAllowed) as error:
         form.refuse(error)
         return None
 
 
+def _rejecting(found: Detail) -> approvals.Grant:
+    return approvals.Grant(found.line.id, "reject", found.line.planned, found.terms.rate_mj, found.canary)
+
+
 def _context(actor: Actor, plan_id: int) -> dict[str, Any]:
     now_ms = database.now_ms()
     found = reads.detail(plan_id, now_ms)
-    own = found.line.requested_by == actor.id
-    may = steps(plan_id, found.line.state, found.line.why, own=own, roles=actor.roles, solo=conf.solo_approval())
-    return {
+    state, why = found.line.state, found.line.why
+    solo = conf.solo_approval()
+    may = steps(plan_id, state, why, own=found.line.requested_by == actor.id, roles=actor.roles, solo=solo)
+    context = {
         "d": found,
-        "own": own,
-        "shown": f"{found.line.state}.{found.line.why}.{found.round}",
-        "moves": [move for move, why in may.items() if why is None],
+        "shown": f"{state}.{why}.{found.round}",
+        "moves": [move for move, refusal in may.items() if refusal is None],
         "reasons": _reasons(may, found),
         "pace_now": rate_text(found.line.rate_mj),
-        "final": reads.is_final(found.line.state) and not found.results.waiting,
-        "solo_allowed": conf.solo_approval(),
-        "as_of_ms": now_ms,
+        "final": reads.is_final(state) and not found.results.waiting,
+        "stood_by": plan_story.last_step(plan_id, STOOD_BY[state]) if state in STOOD_BY else None,
+        "died": died_since(plan_id, found.line.queue, found.as_of_ms, found.ended_at_ms or now_ms),
+        "chips": _chips(found),
+        "solo_allowed": solo,
         "section": "redrive",
     }
+    return context | {"seen": _seen(context, now_ms), "as_of_ms": now_ms}
+
+
+def _seen(context: dict[str, Any], now_ms: int) -> str:
+    """A digest of what the living part shows; the second counts while it runs, for then the time left is part of it."""
+    running = context["d"].line.state == "running"
+    still = {name: value for name, value in context.items() if name != "d"}
+    moving = {"ends_at_ms": 0} if not running else {}
+    picture = [still, {**_fields(context["d"]), **moving}, now_ms // SECOND_MS if running else 0]
+    return hashlib.sha256(repr(picture).encode()).hexdigest()[:16]
+
+
+def _fields(found: Detail) -> dict[str, Any]:
+    return {
+        name: getattr(found, name) for name in Detail.__slots__ if name != "warnings"
+    }  # ages that grow are not shown
+
+
+def _chips(found: Detail) -> list[Any]:
+    """What the list was made from, in words; for ticked orders how many there were."""
+    try:
+        chosen = from_text(found.selection)
+    except InvalidPlan:  # of a later version
+        return []
+    return chips(chosen.filter) if isinstance(chosen.filter, Filter) else []
 
 
 def _reasons(may: dict[str, SnackOpsError | None], found: Detail) -> list[str]:
@@ -270,8 +210,12 @@ def _reasons(may: dict[str, SnackOpsError | None], found: Detail) -> list[str]:
 def _say(request: HttpRequest, receipt: Receipt) -> None:
     values = {"plan": receipt.plan, "state": plan_state(receipt.state), "by": receipt.by}
     if receipt.first:
-        messages.success(request, _("R-%(plan)s: %(state)s.") % values)
+        said = [_("R-%(plan)s: %(state)s.") % values]
     elif receipt.by:
-        messages.info(request, _("%(by)s was first. R-%(plan)s: %(state)s.") % values)
+        said = [_("%(by)s was first. R-%(plan)s: %(state)s.") % values]
     else:
-        messages.info(request, _("Nothing had to be done. R-%(plan)s: %(state)s.") % values)
+        said = [_("Nothing had to be done. R-%(plan)s: %(state)s.") % values]
+    if receipt.grant:
+        said += sentences_of(receipt.grant, receipt.by)
+    tell = messages.success if receipt.first else messages.info
+    tell(request, " ".join(said))

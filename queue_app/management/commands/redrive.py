@@ -161,7 +161,7 @@ class Command(BaseCommand):
     def _typed(self, part: str, seen: reads.Detail) -> str | None:
         if part == "reject" or not seen.must_type:
             return None
-        self.stderr.write(f"Type the number of orders ({seen.line.waiting:,}): ", ending="")
+        self.stderr.write(f"Type the number of orders ({seen.at_stake:,}): ", ending="")
         self.stderr.flush()
         return sys.stdin.readline().strip()
 
