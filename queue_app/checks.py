@@ -1,10 +1,16 @@
 """System checks of the app: what a start should complain about before an order is at stake."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.core import checks
 from django.db import DatabaseError, connections
+
+from queue_app import conf
+from queue_app.policy.mounts import filesystem_of, shared_over_a_network
+
+MOUNTS = Path("/proc/mounts")
 
 
 @checks.register(checks.Tags.database)
@@ -32,3 +38,25 @@ def triggers_stand(*, databases: Sequence[str] | None = None, **_kwargs: Any) ->
                 )
             )
     return found
+
+
+@checks.register(checks.Tags.files)
+def database_is_at_home(**_kwargs: Any) -> list[checks.CheckMessage]:
+    """SQLite's file lies on a disk of this machine (runs at the start of every command)."""
+    path = conf.sqlite_file()
+    if path is None or not MOUNTS.exists():
+        return []
+    try:
+        kind = filesystem_of(str(path.resolve()), MOUNTS.read_text(errors="replace"))
+    except OSError:
+        return []
+    if not shared_over_a_network(kind):
+        return []
+    return [
+        checks.Error(
+            f"The database {path} lies on a network file system ({kind}), where SQLite's locks do not hold: "
+            "two programs could write at once and damage it.",
+            hint="Put the file on a disk of this machine, or use PostgreSQL (DATABASE_URL).",
+            id="queue_app.E001",
+        )
+    ]

@@ -72,3 +72,9 @@ def base_dir() -> Path:
 def database_at(address: str) -> dict[str, Any]:
     """Django's dict of the database at an address as DATABASE_URL has it. ImproperlyConfigured, without the address."""
     return Env({"--to": address}).database("--to", data_dir())
+
+
+def sqlite_file() -> Path | None:
+    """The file of the default database; None when that is none of SQLite."""
+    config = settings.DATABASES["default"]
+    return Path(config["NAME"]) if config["ENGINE"].endswith("sqlite3") else None

@@ -133,7 +133,7 @@ def _sqlite(name: str, path: str) -> dict[str, Any]:
         raise ImproperlyConfigured(f"{name}: {path} is a directory; name a file in it.")
     if not file.parent.is_dir():
         raise ImproperlyConfigured(f"{name}: there is no directory {file.parent}.")
-    return {"ENGINE": "django.db.backends.sqlite3", "NAME": path}
+    return {"ENGINE": "snackops.sqlite3", "NAME": path}
 
 
 def secret_key(env: Env, folder: Path) -> str:

@@ -131,7 +131,7 @@ def test_a_sqlite_database_is_an_absolute_file(tmp_path: Path) -> None:
     odd = tmp_path / "50% #1+x?"
     odd.mkdir()
     default = odd / "snackops.sqlite3"
-    assert read(None).database("NAME", default) == {"ENGINE": "django.db.backends.sqlite3", "NAME": str(default)}
+    assert read(None).database("NAME", default) == {"ENGINE": "snackops.sqlite3", "NAME": str(default)}
     assert read(f"sqlite:///{tmp_path}/a%20b+c.db").database("NAME", default)["NAME"] == f"{tmp_path}/a b+c.db"
 
 
