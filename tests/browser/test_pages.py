@@ -33,12 +33,30 @@ PAGES = [
     ("audit_event", (1,)),
     ("preferences", ()),
     ("password_change", ()),
+    ("order_list", ()),
+]
+CAUSE = "queue=snacks&reason=exhausted&code=http_503"
+SHAPES = [  # what a page looks like when it is asked for something else, or by somebody else: (name, arguments, query)
+    ("overview", (), "window=1h"),
+    ("quarantine_list", (), f"{CAUSE}&attempts_min=1"),
+    ("quarantine_list", (), "id=nobody"),
+    ("quarantine_list", (), "attempts_min=much"),
+    ("order_list", (), "state=done"),
+    ("order_list", (), "id=n"),
+    ("investigation_new", (), CAUSE),
+    ("redrive_new", (), CAUSE),
+    ("redrive_list", (), "state=nonsense"),
+    ("redrive_decide", (PLAN,), ""),
+    ("redrive_items", (PLAN,), "outcome=waiting"),
+    ("audit_list", (), "who=nobody"),
+    ("job", ("not-known",), ""),
 ]
 
 
-def address(name: str, arguments: tuple) -> str:
+def address(name: str, arguments: tuple, query: str = "") -> str:
     """The address, with the number that the plan really got."""
-    return reverse(name, args=[Plan.objects.get().pk if part == PLAN else part for part in arguments])
+    path = reverse(name, args=[Plan.objects.get().pk if part == PLAN else part for part in arguments])
+    return f"{path}?{query}" if query else path
 
 
 def night_with_a_plan(operator: User) -> None:
@@ -69,6 +87,38 @@ def test_every_page_keeps_nobody_out(
             found[name].append("wider than 320 px")
         page.set_viewport_size({"width": 1280, "height": 900})
     assert {name: what for name, what in found.items() if what} == {}
+
+
+def test_what_a_lead_fills_in_and_what_goes_wrong_keep_nobody_out(
+    page: Page,
+    live_server: Any,
+    operator: User,
+    team_lead: User,
+    sign_in: Callable[[User], None],
+    barriers: Callable[[Page], list[str]],
+    complaints: list[str],
+) -> None:
+    night_with_a_plan(operator)
+    sign_in(team_lead)
+    page.emulate_media(color_scheme="dark")
+    found = {}
+    for name, arguments, query in SHAPES:
+        page.goto(live_server.url + address(name, arguments, query))
+        found[name, query] = barriers(page)
+        page.set_viewport_size({"width": 320, "height": 700})
+        if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            found[name, query].append("wider than 320 px")
+        page.set_viewport_size({"width": 3840, "height": 2160})
+        if page.locator("main").evaluate("main => main.getBoundingClientRect().right > innerWidth"):
+            found[name, query].append("beyond 4K")
+        page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(live_server.url + reverse("overview"))
+    page.keyboard.press("?")
+    page.locator("dialog[open]").wait_for()
+    found["the keys", ""] = barriers(page)
+    assert {what: barrier for what, barrier in found.items() if barrier} == {}
+    assert all("status of 40" in said for said in complaints)  # the browser's own words for 400 and 404
+    complaints.clear()
 
 
 @pytest.mark.parametrize("language", ["ja", "zh-hans"])
