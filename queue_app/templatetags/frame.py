@@ -31,7 +31,7 @@ SECTIONS = (
     Section("investigation_list", "investigation", pgettext_lazy("navigation", "Investigations"), "search", "i"),
     Section("order_list", "order", pgettext_lazy("navigation", "Orders"), "send", "d"),
     Section("redrive_list", "redrive", pgettext_lazy("navigation", "Redrives"), "again", "r"),
-    Section("process_list", "process", pgettext_lazy("navigation", "Workers"), "pulse", "w"),
+    Section("process_list", "process", pgettext_lazy("navigation", "Workers"), "host", "w"),
     Section("queue_list", "queue", pgettext_lazy("navigation", "Queues"), "settings", "u"),
     Section("audit_list", "audit", pgettext_lazy("navigation", "Audit"), "audit", "a"),
 )

@@ -13,7 +13,7 @@ from queue_app.policy.figures import Figures
 from queue_app.policy.headlines import headline, needs
 from queue_app.policy.plans import BY_PERSON, OPEN
 from queue_app.policy.windows import WINDOWS
-from queue_app.reads import plan_lists
+from queue_app.reads import plan_lists, queues
 from queue_app.reads.figures import figures, why
 from queue_app.reads.plan_lists import Line
 from queue_app.services.people import actor_of, require
@@ -50,6 +50,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     found = figures(database.now_ms())
     wanted = needs(found)
     open_redrives = plan_lists.plans(states=OPEN, limit=REDRIVES_SHOWN)
+    left_alone = queues.left_alone()
     deciding = plan_lists.waiting_for(actor.id, actor.roles, solo=conf.solo_approval(), limit=NEEDS_SHOWN)
     return {
         "f": found,
@@ -64,8 +65,9 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "causes_left": max(0, len(found.groups) - CAUSES_SHOWN),
         "chart": flow_chart(found.day),
         "may_investigate": actor.may("investigate"),
+        "left_alone": left_alone,
         "as_of_ms": found.as_of_ms,
-        "seen": _digest(found, [*deciding, *open_redrives], _window(request)),
+        "seen": _digest(found, [*deciding, *open_redrives, *left_alone], _window(request)),
         "section": "overview",
     }
 
@@ -83,7 +85,7 @@ def _window(request: HttpRequest) -> str:
     return name if name in WINDOWS else WINDOW
 
 
-def _digest(found: Figures, lines: list[Line], window: str) -> str:
+def _digest(found: Figures, lines: list[object], window: str) -> str:
     """What the page shows but its as-of time, to the minute: ages are part of the picture."""
     processes = tuple(replace(process, seen_at_ms=0) for process in found.processes)
     still = replace(found, as_of_ms=found.as_of_ms // MINUTE_MS, processes=processes)

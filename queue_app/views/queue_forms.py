@@ -1,0 +1,24 @@
+"""The form of a move of a queue: a ticket, which an emergency may leave out."""
+
+from typing import Any
+
+from django import forms
+
+from queue_app.views.investigation_forms import NoteField
+
+
+class OptionalNoteField(NoteField):
+    """A ticket or reference that may be left empty."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, **options)
+
+    def clean(self, value: Any) -> str:
+        """'' or the note, or ValidationError in the person's language."""
+        return super().clean(value) if str(value or "").strip() else ""
+
+
+class QueueMoveForm(forms.Form):
+    """Why a queue is paused, resumed, closed or opened."""
+
+    note = OptionalNoteField()

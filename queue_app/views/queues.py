@@ -1,0 +1,106 @@
+"""Every queue's policy in one place, and the moves of a team lead: pause, resume, close, open (DESIGN sections 4 and 9)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from queue_app import conf
+from queue_app.policy.errors import InvalidOrder, gettext_noop
+from queue_app.policy.queues import InvalidLimit, QueuePolicy, check_retention, check_times
+from queue_app.reads import queues as reads
+from queue_app.reads.queues import QueueLine
+from queue_app.services import queues
+from queue_app.services.people import Actor, actor_of, require
+from queue_app.services.queues import QueueReceipt
+from queue_app.store import database
+from queue_app.views.queue_forms import QueueMoveForm
+
+NO_STEP = gettext_noop("There is no such step.")
+MOVES: dict[str, Callable[..., QueueReceipt]] = {
+    "pause": queues.pause,
+    "resume": queues.resume,
+    "close": queues.close,
+    "reopen": queues.reopen,
+}
+DONE = {
+    "pause": gettext_noop("%(queue)s: nothing is handed out until somebody resumes it."),
+    "resume": gettext_noop("%(queue)s: orders are handed out again."),
+    "close": gettext_noop("%(queue)s: no new orders are taken. What is in it goes on."),
+    "reopen": gettext_noop("%(queue)s: new orders are taken again."),
+}
+BACK = ("queue_list", "process_list")
+
+
+@require_safe
+def queue_list(request: HttpRequest) -> HttpResponse:
+    """All queues."""
+    return _page(request, _read(request))
+
+
+@require_POST
+def queue_move(request: HttpRequest, queue: str) -> HttpResponse:
+    """Pause, resume, close or open one queue; 422 with the input kept when the ticket cannot be meant."""
+    actor = _read(request)
+    move = request.POST.get("move", "")
+    if move not in MOVES:
+        raise InvalidOrder(NO_STEP)
+    form = QueueMoveForm(request.POST, auto_id=f"id-{queue}-%s")
+    if not form.is_valid():
+        return _page(request, actor, queue, form)
+    receipt = MOVES[move](request.user, queue, note=form.cleaned_data["note"])
+    if receipt.first:
+        messages.success(request, _(DONE[move]) % {"queue": queue})
+    else:
+        messages.info(request, _("Nothing had to be done: %(queue)s stood so already.") % {"queue": queue})
+    back = request.POST.get("back", "")
+    return redirect(f"{reverse(back if back in BACK else BACK[0])}#queue-{queue}")
+
+
+def _read(request: HttpRequest) -> Actor:
+    actor = actor_of(request.user)
+    require(actor, "read")
+    return actor
+
+
+def _page(request: HttpRequest, actor: Actor, given: str = "", form: QueueMoveForm | None = None) -> HttpResponse:
+    as_of_ms = database.now_ms()
+    found = reads.lines(as_of_ms)
+    total_ms = conf.delivery_times_ms()[2]
+    context = {
+        "queues": [(line, faults(line.policy, total_ms), form_of(line, given, form)) for line in found],
+        "total_ms": total_ms,
+        "back": BACK[0],
+        "as_of_ms": as_of_ms,
+        **rights_of(actor),
+    }
+    return render(request, "queues/list.html", context, status=422 if form else 200)
+
+
+def rights_of(actor: Actor) -> dict[str, Any]:
+    """What this person may do with a queue, for the templates of its moves."""
+    return {"may_pause": actor.may("pause_queue"), "may_close": actor.may("close_queue")}
+
+
+def form_of(line: QueueLine, given: str = "", form: QueueMoveForm | None = None) -> QueueMoveForm:
+    """The form of this queue: the one that was sent, or an empty one with ids of its own."""
+    return form if form and line.name == given else QueueMoveForm(auto_id=f"id-{line.name}-%s")
+
+
+def faults(policy: QueuePolicy, total_ms: int) -> tuple[str, ...]:
+    """What in a policy would send an order twice: `lease`, `retention`. A worker refuses to start with either."""
+    found = []
+    try:
+        check_times(total_ms, policy.lease_ms)
+    except ValueError:
+        found.append("lease")
+    try:
+        check_retention(policy)
+    except InvalidLimit:
+        found.append("retention")
+    return tuple(found)
