@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from queue_app.receiver.ledger import Ledger
 from queue_app.receiver.server import serve
 from queue_app.services import queue
 from tests.conftest import BASE_DIR, RealDatabase
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -52,16 +52,6 @@ def start(database: RealDatabase, url: str, *options: str, **more: object) -> su
     )
 
 
-def eventually(true: Callable[[], object]) -> None:
-    """Wait for a condition, with a limit."""
-    pause = threading.Event()
-    for _look in range(3_000):
-        if true():
-            return
-        pause.wait(0.02)
-    raise AssertionError("it never came true")
-
-
 @pytest.mark.parametrize("how", [[signal.SIGTERM, signal.SIGTERM], [signal.SIGINT]])
 def test_a_signal_lets_the_delivery_end_gives_the_rest_back_and_exits_0(
     real_database: RealDatabase, slow_receiver: str, how: list[int]
@@ -69,7 +59,7 @@ def test_a_signal_lets_the_delivery_end_gives_the_rest_back_and_exits_0(
     """F10, G17: also when it comes again."""
     queue.enqueue_many([{"id": f"s-{n}", "quantity": 1} for n in range(10)])
     worker = start(real_database, slow_receiver, "--prefetch", "10")
-    eventually(lambda: Job.objects.filter(state="leased").count() == 10)
+    until(lambda: Job.objects.filter(state="leased").count() == 10)
     for number in how:
         worker.send_signal(number)
     _out, said = worker.communicate(timeout=60)
@@ -84,7 +74,7 @@ def test_a_signal_lets_the_delivery_end_gives_the_rest_back_and_exits_0(
 def test_with_no_time_to_drain_the_running_order_stays_leased(real_database: RealDatabase, slow_receiver: str) -> None:
     queue.enqueue("s-1", 1)
     worker = start(real_database, slow_receiver, "--drain-s", "0")
-    eventually(lambda: Job.objects.filter(state="leased").exists())
+    until(lambda: Job.objects.filter(state="leased").exists())
     worker.send_signal(signal.SIGTERM)
     _out, said = worker.communicate(timeout=60)
     # 1 and leased; or, if the signal came before anything was sent, nothing was left behind
@@ -99,7 +89,7 @@ def test_a_frozen_worker_that_comes_back_late_is_refused_and_the_order_has_one_e
     with receiver(tmp_path, Fault("slow", delay_ms=600, share=1.0)) as (url, ledger):
         queue.enqueue("frozen", 5)
         worker = start(real_database, url)
-        eventually(lambda: ledger.page(None, 1).totals["writes"] == 1)
+        until(lambda: ledger.page(None, 1).totals["writes"] == 1)
         worker.send_signal(signal.SIGSTOP)
         try:
             (other,) = queue.claim("w-2", now_ms=clock.now_ms() + 3_600_000)
@@ -108,7 +98,7 @@ def test_a_frozen_worker_that_comes_back_late_is_refused_and_the_order_has_one_e
             assert queue.finish(other.id, other.token, "ok")
         finally:
             worker.send_signal(signal.SIGCONT)
-        eventually(lambda: Tally.objects.filter(name="late_finish", n=1).exists())
+        until(lambda: Tally.objects.filter(name="late_finish", n=1).exists())
         worker.send_signal(signal.SIGTERM)
         said, logged = worker.communicate(timeout=60)
         assert worker.returncode == 0, logged

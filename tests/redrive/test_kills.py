@@ -7,7 +7,6 @@ end a fresh redriver finishes the batch: every order redriven once or skipped wi
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -19,6 +18,7 @@ from queue_app.services import plans, ticks
 from tests.conftest import BASE_DIR
 from tests.redrive.invariants import check_plan, check_plans
 from tests.redrive.story import approve, ask, die, frozen, prove, run, work
+from tests.waiting import until
 
 KILLED = -9
 MOST_POINTS = 600
@@ -204,8 +204,8 @@ def test_a_redriver_killed_at_any_moment_is_followed_by_the_next(real_database, 
             env=real_database.environ, cwd=BASE_DIR, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         seen = Redrive.objects.count()
-        while child.poll() is None and Redrive.objects.count() < min(seen + 60, len(ids)):
-            time.sleep(0.005)
+        enough = min(seen + 60, len(ids))
+        until(lambda: child.poll() is not None or Redrive.objects.count() >= enough, look_s=0.005)  # noqa: B023
         child.kill()
         child.wait()
         check_plan(Plan.objects.get())

@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -19,6 +18,7 @@ from tests.conftest import BASE_DIR
 from tests.redrive.conftest import person
 from tests.redrive.invariants import check_plan, check_plans
 from tests.redrive.story import FAST, SNACKS, approve, ask, die, prove
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LIMIT_S = 60
@@ -230,9 +230,7 @@ def test_two_redrivers_and_four_workers_on_one_batch(real_database, operator, te
         )
         for k in range(4)
     ]
-    end = time.monotonic() + 300
-    while time.monotonic() < end and RedriveOutcome.objects.count() < n:
-        time.sleep(0.2)
+    until(lambda: RedriveOutcome.objects.count() >= n, "the end of every order", limit_s=300, look_s=0.2)
     for child in workers:
         assert child.wait(timeout=60) == 0
     for child in redrivers:

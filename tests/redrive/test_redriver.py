@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import psycopg
@@ -20,6 +19,7 @@ from queue_app.policy.terms import Terms
 from queue_app.services import ticks
 from tests.conftest import BASE_DIR
 from tests.redrive.story import approve, ask, die, work
+from tests.waiting import until
 
 LIMIT_S = 60
 
@@ -206,13 +206,6 @@ def test_a_bad_name_is_refused(capsys, owner):
 # --- real processes -------------------------------------------------------------------------------------------------
 
 
-def until(condition, what):
-    end = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def child(real_database):
     made = []
@@ -236,7 +229,7 @@ def test_a_signal_ends_it_cleanly_in_mid_batch(child, operator, team_lead, numbe
     die(200)
     approved(operator, team_lead, Terms(20_000, canary=0))
     process = child()
-    until(Redrive.objects.exists, "it redrives")
+    until(Redrive.objects.exists, "a first redrive")
     process.send_signal(number)
     _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0
@@ -271,4 +264,4 @@ def test_a_database_locked_by_somebody_else_is_waited_for(child, operator, team_
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=3)
         assert not Redrive.objects.exists()
-    until(lambda: Redrive.objects.count() == 20, "it goes on")
+    until(lambda: Redrive.objects.count() == 20, "the last redrive")
