@@ -73,13 +73,18 @@ def redrive_list(request: HttpRequest) -> HttpResponse:
         limit=PAGE_SIZE + 1,
     )
     kept = [(name, typed[name]) for name in ("state", "queue") if typed[name]]
+    first = not kept and not typed["before"]
+    waiting = plans.waiting_for(actor.id, actor.roles, solo=conf.solo_approval()) if first else []
+    above = {line.id for line in waiting}
     redrivers = [process for process in figures.processes(as_of_ms) if process.kind == "redriver"]
     context |= {
         "lines": lines[:PAGE_SIZE],
+        "others": [line for line in lines[:PAGE_SIZE] if line.id not in above],
         "older_query": urlencode([*kept, ("before", lines[PAGE_SIZE - 1].id)]) if len(lines) > PAGE_SIZE else "",
         "newest_query": urlencode(kept),
         "decides": actor.may("approve"),
-        "waiting": plans.waiting_for(actor.id, actor.roles, solo=conf.solo_approval()) if not typed["before"] else [],
+        "first": first,
+        "waiting": waiting,
         "redriver_alive": any(process.state == "alive" for process in redrivers),
         "redriver_seen_ms": max((process.seen_at_ms for process in redrivers), default=None),
         "filtered": bool(kept),

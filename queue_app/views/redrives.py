@@ -57,16 +57,18 @@ def redrive(request: HttpRequest, plan_id: int) -> HttpResponse:
 
 @require_safe
 def redrive_live(request: HttpRequest, plan_id: int) -> HttpResponse:
-    """Its living part, for polling: 204 while nothing of it has changed. In a final state it asks for no more; in another
-    state than was shown the page is made anew, for other steps are possible then: a pace that somebody has typed but not
-    sent meanwhile is lost, because it was typed for another state."""
+    """Its living part, for polling: only the as-of line while nothing but the time has changed. In a final state it asks
+    for no more; in another state than was shown the page is made anew, for other steps are possible then: a pace that
+    somebody has typed but not sent by then is lost, because it was typed for another state."""
     actor = actor_of(request.user)
     require(actor, "read")
     context = _context(actor, plan_id)
     if request.GET.get("state", context["shown"]) != context["shown"]:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     if request.GET.get("seen") == context["seen"]:
-        return HttpResponse(status=204)
+        response = render(request, "redrives/_unchanged.html", context)
+        response["HX-Reswap"] = "none"
+        return response
     return render(request, "redrives/_live.html", context)
 
 

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection
 from queue_app.models import AuditEvent, Investigation, Job, Plan, Redrive, SavedFilter
 from queue_app.policy.filters import Filter
 from queue_app.policy.selections import by_filter
-from queue_app.services import batches, looks, payloads, plans, queue, saved_filters
+from queue_app.services import approvals, batches, looks, payloads, plans, queue, saved_filters
 from queue_app.store import chain, triggers
 from tests.conftest import Clock
 from tests.redrive import story
@@ -21,11 +21,37 @@ CHANGES: dict[str, Callable[[User, User, Plan], object]] = {
     "ask": lambda oda, _tom, _plan: story.ask(oda, by_filter(Filter(queue="snacks", id_prefix="x"))),
     "approve": lambda _oda, tom, plan: story.approve(tom, plan),
     "withdraw": lambda oda, _tom, plan: plans.withdraw(oda, plan.pk),
+    "reject": lambda _oda, tom, plan: reject(tom, plan),
+    "cancel": lambda oda, _tom, plan: plans.cancel(oda, plan.pk),
+    "pause": lambda oda, _tom, plan: batches.pause(oda, plan.pk),
+    "resume": lambda oda, _tom, plan: batches.resume(oda, plan.pk),
+    "set pace": lambda oda, _tom, plan: batches.set_pace(oda, plan.pk, 10),
     "stop": lambda oda, _tom, plan: batches.stop(oda, plan.pk),
+    "go on": lambda _oda, tom, plan: story.approve(tom, plan),
     "redrive": lambda oda, tom, _plan: queue.redrive("x1", "INC-1", approved_by=tom, requested_by=oda),
     "keep a filter": lambda oda, _tom, _plan: saved_filters.save(oda, "mine", Filter(queue="snacks"), for_all=True),
     "look at contents": lambda oda, _tom, _plan: payloads.look(oda, "o1"),
 }
+
+
+RUNNING = ("pause", "set pace", "stop")
+PAUSED = ("resume", "go on")
+
+
+def reject(lead: User, plan: Plan) -> object:
+    """The lead's no."""
+    proof = story.prove(lead)
+    return approvals.reject(lead, plan.pk, round=1, digest=plan.digest, note="NO-1", proof=proof)
+
+
+def stands(what: str, operator: User, team_lead: User) -> Plan:
+    """A plan in a state in which this change is possible."""
+    if what in (*RUNNING, *PAUSED):
+        plan = story.approved(operator, team_lead)
+        if what in PAUSED:
+            batches.pause(operator, plan.pk)
+        return plan
+    return story.ask(operator)
 
 
 def state() -> list[object]:
@@ -48,7 +74,10 @@ def test_without_its_event_nothing_changes(
     operator.user_permissions.add(Permission.objects.get(codename="view_payload"))
     story.die(3)
     clock.advance(1_000)
-    plan = story.approved(operator, team_lead) if what == "stop" else story.ask(operator)
+    with monkeypatch.context() as slow:
+        if what == "cancel":
+            slow.setattr("queue_app.services.plans.IN_REQUEST", -1)  # so that its list is still in the making
+        plan = stands(what, operator, team_lead)
     story.die(1, prefix="x")
     clock.advance(1_000)
     before = state()

@@ -145,6 +145,8 @@ def test_show_and_list_tell_the_story(capsys, clock, operator, team_lead):
     assert "planned 30 = waiting 25 + redriven 5 + skipped 0" in shown
     assert "dead again for the same reason 5" in shown
     assert "round 1: approve by tom" in shown
+    assert "5 redriven, 0 skipped: 0 delivered, 5 dead again for the same reason, 0 for another, 0 open" in shown
+    assert "earlier redrives" not in shown
     redrive("list")
     assert f"R-{plan.pk}  halted" in capsys.readouterr().out
     (line,) = told(capsys, "list", "--state", "halted")
@@ -221,6 +223,8 @@ def test_approving_asks_for_the_number_and_the_password(real_database, operator,
     right.answer("Password of tom:", PASSWORD)
     assert right.end() == 0, right.seen
     assert PASSWORD not in right.seen
+    assert f"tom approves R-{plan.pk}: 3 orders at up to 1000/s, without a trial." in right.seen
+    assert "Left out: permanent/http_422." in right.seen
     made = Approval.objects.get()
     assert (made.by_name, made.proof, made.left_out) == ("tom", "password", '[["permanent", "http_422"]]')
     assert AuditEvent.objects.get(action="plan.approve").source == "cli"

@@ -56,7 +56,7 @@ def test_a_lead_sees_first_what_waits_for_the_own_decision(
     assert numbers(answer, "waiting") == [second.pk]
     assert numbers(answer) == [own.pk, second.pk, first.pk]
     assert "1 redrive needs your decision" in said(answer)
-    assert answer.content.decode().index("Waiting for you") < answer.content.decode().index("All redrives, the newest")
+    assert answer.content.decode().index("Waiting for you") < answer.content.decode().index("All other redrives")
     assert reverse("redrive_decide", args=[second.pk]) in answer.content.decode()
     for user in (operator, auditor):
         seen = look(client, user)
@@ -185,3 +185,35 @@ def test_every_role_reads_and_nobody_else(
     assert client.post(reverse("redrive_list")).status_code == 405
     for method in ("put", "delete", "patch", "options"):
         assert getattr(client, method)(reverse(name)).status_code == 405
+
+
+def test_where_a_cause_appears_again_its_redrives_are_listed_with_what_came_of_its_orders(
+    client: Client, operator: User, team_lead: User, clock: Clock
+) -> None:
+    story.die(4)
+    story.die(6, first=50, code="http_422")
+    first = story.approved(operator, team_lead)
+    story.run(first, clock)
+    story.work("permanent", code="http_503")
+    second = story.ask(operator)
+    client.force_login(operator)
+    page = said(client.get(reverse("group", args=["snacks", "permanent", "http_503"])))
+    assert "Redrives with orders of this cause" in page
+    assert f"R-{first.pk}" in page
+    assert "0 delivered, 4 back for the same cause, 0 for another, 0 not ended" in page
+    assert page.index(f"R-{second.pk}") < page.index(f"R-{first.pk}")
+    assert "waits for approval" in page
+    untouched = said(client.get(reverse("group", args=["snacks", "permanent", "http_422"])))
+    assert "= 0 waiting + 6 redriven + 0 skipped" in untouched
+    assert "0 delivered, 0 back for the same cause, 6 for another, 0 not ended" in untouched
+
+
+def test_one_click_decides_where_one_looks_and_nothing_is_said_twice(
+    client: Client, operator: User, team_lead: User, clock: Clock
+) -> None:
+    (plan,) = one_each(operator, 1)
+    page = look(client, team_lead).content.decode()
+    assert 'data-label="Your step"' in page
+    main = page[page.index("<main") :]
+    assert f'href="{reverse("quarantine_list")}"' not in main
+    assert main.count(f'href="{reverse("redrive", args=[plan.pk])}"') == 1

@@ -3,16 +3,21 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from queue_app.models import Approval, AuditEvent, Plan, Redrive
+from queue_app.policy.approvals import Tightening
 from queue_app.policy.terms import Terms
-from tests.conftest import PASSWORD
-from tests.redrive.story import SNACKS, approve, ask, die
+from queue_app.reads import plans as reads
+from queue_app.services import queue
+from queue_app.templatetags.words import instant
+from tests.conftest import PASSWORD, Clock
+from tests.redrive.story import SNACKS, approve, ask, die, run, work
+from tests.views.deciding import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -22,13 +27,6 @@ def plan(operator: User, clock: object) -> Plan:
     """Five orders that wait for approval."""
     die(5)
     return ask(operator, SNACKS, Terms(1_000_000, canary=2))
-
-
-def signed_in(user: User) -> Client:
-    """A browser of this person."""
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
 
 
 def form(plan: Plan, **changed: object) -> dict[str, object]:
@@ -166,19 +164,86 @@ def test_the_list_is_exported_as_it_is_shown(plan: Plan, auditor: User) -> None:
     assert client.post(reverse("redrive_export", args=[plan.pk]), {"which": "all'"}).status_code == 400
 
 
-@pytest.mark.parametrize("query", ["which=x", "after=-1", "after=9" * 9, "after=١", "which=waiting&after=1e3"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("which=x", "which=all'", "which=waiting&why=gone", "which=skipped&why=no", "why=gone"),
+        *("after=-1", "after=" + "9" * 16, "after=١", "which=waiting&after=1e3", "after=", "before=-1", "before=x"),
+    ],
+)
 def test_a_part_of_the_list_that_does_not_exist_is_a_sentence(plan: Plan, auditor: User, query: str) -> None:
-    address = reverse("redrive_items", args=[plan.pk])
-    assert signed_in(auditor).get(f"{address}?{query}").status_code in (200, 400)
-    assert signed_in(auditor).get(f"{address}?which=waiting&after=2").text.count("data-keys-open") == 3
+    answer = signed_in(auditor).get(f"{reverse('redrive_items', args=[plan.pk])}?{query}")
+    assert answer.status_code == 400
+    assert "This part of the list does not exist." in answer.text
 
 
-def test_the_number_of_queries_does_not_grow_with_the_list(
-    operator: User, auditor: User, clock: object, django_assert_max_num_queries: object
+@pytest.mark.parametrize("query", ["", "which=waiting&after=2", "which=skipped", "after=" + "9" * 9, "before=3"])
+def test_a_part_of_the_list_that_does_exist_is_shown(plan: Plan, auditor: User, query: str) -> None:
+    answer = signed_in(auditor).get(f"{reverse('redrive_items', args=[plan.pk])}?{query}")
+    rows = {"": 5, "which=waiting&after=2": 3, "before=3": 2}.get(query, 0)
+    assert (answer.status_code, answer.text.count("data-keys-open")) == (200, rows)
+
+
+def test_the_orders_are_walked_forth_and_back_without_losing_any(
+    operator: User, auditor: User, clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    die(150)
-    big = ask(operator, SNACKS, Terms(1_000_000))
+    monkeypatch.setattr("queue_app.views.redrive_items.PAGE_SIZE", 3)
+    die(8)
+    address = reverse("redrive_items", args=[ask(operator).pk])
     client = signed_in(auditor)
-    for name in ("redrive", "redrive_live", "redrive_items", "redrive_decide"):
-        with django_assert_max_num_queries(45):  # type: ignore[operator]
-            assert client.get(reverse(name, args=[big.pk])).status_code == 200
+
+    def walk(query: str, way: str) -> list[list[int]]:
+        seen = []
+        while query:
+            page = client.get(f"{address}?{query}")
+            seen.append([row.pos for row in page.context["rows"]])
+            found = re.search(rf'rel="{way}" href="\?([^"]+)"', page.text)
+            query = found[1].replace("&amp;", "&") if found else ""
+        return seen
+
+    assert walk("which=", "next") == [[1, 2, 3], [4, 5, 6], [7, 8]]
+    assert walk("which=&after=6", "prev") == [[7, 8], [4, 5, 6], [1, 2, 3]]
+
+
+def test_skipped_orders_are_told_apart_by_why(operator: User, team_lead: User, clock: Clock) -> None:
+    die(4)
+    die(2, first=20, code="http_422")
+    plan = ask(operator)
+    approve(team_lead, plan, tightening=Tightening(left_out=(("permanent", "http_422"),)))
+    queue.redrive("o1", "INC-5", approved_by=team_lead, requested_by=operator, batch=plan.pk)
+    run(plan, clock)
+    client = signed_in(operator)
+    address = reverse("redrive_items", args=[plan.pk])
+    assert client.get(f"{address}?which=skipped").text.count("data-keys-open") == 3
+    page = client.get(f"{address}?which=skipped&why=left_out").text
+    assert page.count("data-keys-open") == 2
+    assert f'href="{address}?which=skipped&amp;why=left_out"' in client.get(reverse("redrive", args=[plan.pk])).text
+    sent = client.post(reverse("redrive_export", args=[plan.pk]), {"which": "skipped", "why": "left_out"})
+    assert exported(sent)["rows"] == 2
+
+
+def exported(answer: object) -> dict[str, object]:
+    """The columns and rows of a CSV export."""
+    text = b"".join(answer.streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
+    head, *rows = [row for row in csv.reader(io.StringIO(text)) if not row[0].startswith("#")]
+    return {"rows": len(rows), "first": dict(zip(head, rows[0], strict=True))}
+
+
+def test_when_it_was_redriven_and_when_it_ended_are_two_instants(operator: User, team_lead: User, clock: Clock) -> None:
+    die(2)
+    plan = ask(operator)
+    approve(team_lead, plan)
+    run(plan, clock)
+    redriven_at = clock.now
+    clock.advance(90_000)
+    work()
+    client = signed_in(operator)
+    (first, _second) = reads.plan_items(plan.pk)
+    assert first.redriven_at_ms is not None
+    assert (redriven_at - first.redriven_at_ms < 100, first.ended_at_ms) == (True, redriven_at + 90_000)
+    page = client.get(reverse("redrive_items", args=[plan.pk])).text
+    assert str(instant(first.redriven_at_ms)) in page
+    assert str(instant(first.ended_at_ms)) in page
+    row = exported(client.post(reverse("redrive_export", args=[plan.pk]), {"which": "done"}))["first"]
+    assert row["redriven_at_ms"] == str(first.redriven_at_ms)  # type: ignore[index]
+    assert row["ended_at_ms"] == str(first.ended_at_ms)  # type: ignore[index]
