@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("investigations/presence/", investigations.investigation_presence, name="investigation_presence"),
     path("orders/", order_lists.order_list, name="order_list"),
     path("orders/<job:job_id>/", orders.job, name="job"),
+    path("orders/<job:job_id>/unblock/", orders.job_unblock, name="job_unblock"),
     path("orders/<job:job_id>/contents/", orders.job_payload, name="job_payload"),
     path("workers/", processes.process_list, name="process_list"),
     path("workers/live/", processes.process_live, name="process_live"),

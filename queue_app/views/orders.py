@@ -3,8 +3,9 @@
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -12,13 +13,16 @@ from queue_app.policy.bodies import parsed
 from queue_app.policy.canonical import canonical_json
 from queue_app.policy.cursors import CursorError, decode
 from queue_app.policy.filters import Filter, FilterError, parse
-from queue_app.reads.life import life, removed
+from queue_app.reads import queues as queue_reads
+from queue_app.reads.behind import behind
+from queue_app.reads.life import Life, life, removed
 from queue_app.reads.life_steps import Part
 from queue_app.reads.quarantine import Neighbours, neighbours
-from queue_app.services import payloads
+from queue_app.services import payloads, unblocks
 from queue_app.services.people import Actor, actor_of, may_see_payload, require
 from queue_app.store import database, queues
 from queue_app.views import filters
+from queue_app.views.queue_forms import UnblockForm
 from queue_app.views.words import step_mark, step_sentence
 
 MAX_DIGITS = 18  # of a token in an address
@@ -42,6 +46,26 @@ def _removed(request: HttpRequest, job_id: str) -> HttpResponse:
         raise Http404(_("No order has this id."))
     context = {"order": found, "as_of_ms": database.now_ms(), "section": "quarantine"}
     return render(request, "orders/removed.html", context)
+
+
+@require_POST
+def job_unblock(request: HttpRequest, job_id: str) -> HttpResponse:
+    """Let the later orders of its key pass this one; 422 with the input kept when the ticket cannot be meant."""
+    actor = actor_of(request.user)
+    require(actor, "read")
+    form = UnblockForm(request.POST)
+    if not form.is_valid():
+        context = _context(request, actor, job_id)
+        if context is None:
+            raise Http404(_("No order has this id."))
+        return render(request, "orders/detail.html", context | {"unblock_form": form}, status=422)
+    data = form.cleaned_data
+    receipt = unblocks.unblock(request.user, job_id, token=data["token"], note=data["note"])  # type: ignore[arg-type]
+    if receipt.first:
+        messages.success(request, _("%(job)s is passed: the later orders of its key go on.") % {"job": job_id})
+    else:
+        messages.info(request, _("%(by)s was first: %(job)s is passed.") % {"by": receipt.by, "job": job_id})
+    return redirect("job", job_id)
 
 
 @require_POST
@@ -73,8 +97,19 @@ def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any] 
         "may_see_payload": may_see_payload(request.user),  # type: ignore[arg-type]
         "as_of_ms": as_of_ms,
         "section": "quarantine",
+        **_waiting(found, actor),
         **_place(request),
     }
+
+
+def _waiting(found: Life, actor: Actor) -> dict[str, Any]:
+    """What waits behind an order in quarantine, with the form to let it pass; or that its receiver is left alone."""
+    if found.state == "pending":
+        return {"left_alone": dict(queue_reads.left_alone()).get(found.queue)}
+    if found.state != "dead" or not (found.blocks or found.unblocked):
+        return {}
+    form = UnblockForm(initial={"token": found.token})
+    return {"behind": behind(found.id), "unblock_form": form, "may_unblock": actor.may("unblock")}
 
 
 def _part(request: HttpRequest) -> Part:

@@ -1,4 +1,4 @@
-"""The form of a move of a queue: a ticket, which an emergency may leave out."""
+"""The forms of moves of a queue and its orders: a ticket, which an emergency may leave out."""
 
 from typing import Any
 
@@ -22,3 +22,10 @@ class QueueMoveForm(forms.Form):
     """Why a queue is paused, resumed, closed or opened."""
 
     note = OptionalNoteField()
+
+
+class UnblockForm(forms.Form):
+    """Why the later orders of a key may pass this one, and the token at which the person saw it in quarantine."""
+
+    note = NoteField()
+    token = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=2**63 - 1)
