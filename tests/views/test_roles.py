@@ -42,6 +42,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "investigation_presence": (CHANGE, ()),
     "order_list": (READ, ()),
     "job": (READ, ("a-1",)),
+    "job_unblock": (CHANGE, ("a-1",)),
     "job_payload": (CHANGE, ("a-1",)),
     "process_list": (READ, ()),
     "process_live": (READ, ()),
