@@ -62,7 +62,7 @@ class Faults:
         """One call of an actor; whether and where it meets a fault is drawn now."""
         if self.one_in and self._rng.randrange(self.one_in) == 0:
             self._kind = self._rng.choice(KINDS)
-            self._left = self._rng.randint(1, 9) if self._kind in ("before", "after") else 1
+            self._left = self._rng.randint(1, 6) if self._kind in ("before", "after") else 1
         try:
             yield
         finally:
