@@ -3,11 +3,18 @@ renamed or deleted would go on in an empty one and accept every id anew. The fir
 it: `migrate` on a new machine, and tests.
 """
 
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from django.db import OperationalError
 from django.db.backends.sqlite3 import base
+
+PATIENCE_S = 300
 
 _lived: set[str] = set()
 
@@ -34,6 +41,38 @@ class DatabaseWrapper(base.DatabaseWrapper):
             _lived.add(path)
         return made
 
-    def forget(self) -> None:
-        """Let this process make the file once more: for tests that remove their database and make it anew."""
-        _lived.discard(str(self.settings_dict["NAME"]))
+    patient = False
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Inside, ask for the write lock in short steps for minutes. SQLite's own waiting sleeps up to 100 ms between
+        looks, and beside workers that never rest a migration would not get the lock in any time."""
+        self.ensure_connection()
+        usual_ms = self.connection.execute("PRAGMA busy_timeout").fetchone()[0]
+        self.connection.execute(f"PRAGMA busy_timeout = {PATIENCE_S * 1_000}")
+        self.patient = True
+        try:
+            yield
+        finally:
+            self.patient = False
+            if self.connection is not None:
+                self.connection.execute(f"PRAGMA busy_timeout = {usual_ms}")
+
+    def _start_transaction_under_autocommit(self) -> None:
+        begin = super()._start_transaction_under_autocommit  # type: ignore[misc]
+        if not self.patient:
+            begin()
+            return
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            end = time.monotonic() + PATIENCE_S
+            while True:
+                try:
+                    begin()
+                    return
+                except OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > end:
+                        raise
+                time.sleep(random.uniform(0.0002, 0.001))  # noqa: S311 - spreads the writers
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {PATIENCE_S * 1_000}")
