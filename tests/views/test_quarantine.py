@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from queue_app.policy.filters import Filter
-from queue_app.services import queue
+from queue_app.services import looks, queue
 from tests.conftest import START_MS, Clock
 from tests.dead_rows import bury
 from tests.reads.stories import declare, deliver, die, redrive
@@ -221,11 +221,19 @@ def _asked(client: Client, address: str) -> int:
     ],
 )
 def test_the_number_of_queries_does_not_grow_with_rows(
-    clock: Clock, console: Client, name: str, arguments: tuple[Any, ...], query: str
+    clock: Clock, console: Client, operator: User, name: str, arguments: tuple[Any, ...], query: str
 ) -> None:
     declare("drinks")
     bury(12, now_ms=clock.now)
+    looks.record(operator, "filter", "INC-1", "looking", filter=Filter(queue="snacks"))
     address = reverse(name, args=arguments) + query
     few = _asked(console, address)
     bury(300, now_ms=clock.now, first=1_000)
+    causes = [("snacks", "exhausted", f"http_5{n:02}") for n in range(25)]
+    bury(75, now_ms=clock.now, first=5_000, groups=causes)
+    clock.advance(10)
+    for cause in causes[:5]:
+        looks.record(operator, "group", "INC-2", "looking", group=cause)
+    looks.record(operator, "filter", "INC-3", "looking", filter=Filter(queue="snacks"))
+    looks.record(operator, "job", "INC-4", "looking", job_id="o5000-1")
     assert _asked(console, address) <= few

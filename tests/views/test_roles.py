@@ -11,12 +11,12 @@ from queue_app.models import Plan
 from queue_app.policy.selections import by_group
 from queue_app.policy.terms import Terms
 from queue_app.services import plans, queue
-from tests.conftest import START_MS
+from tests.conftest import PASSWORD, START_MS
 
 pytestmark = pytest.mark.django_db
 
 READ, FORM, CHANGE, OPEN, OWN = "read", "form", "change", "open", "own"
-PLAN = "the number of the plan"
+PLAN, DIGEST = "the number of the plan", "the digest of the plan"
 # url name -> (kind, arguments). read: GET for every role, nobody else; form: the same, and POST; change: POST only;
 # open: for strangers too; own: GET and POST for whoever is signed in
 ADDRESSES: dict[str, tuple[str, tuple]] = {
@@ -158,6 +158,59 @@ def test_a_form_without_its_token_is_refused(name: str, team_lead: User, dead_or
 def test_a_superuser_without_a_group_may_nothing(dead_order: None) -> None:
     root = User.objects.create_superuser("root", password=None)
     assert signed_in(root).get(reverse("overview")).status_code == 403
+
+
+EVERYBODY, WORK, DECIDE = {"operator", "team_lead", "auditor"}, {"operator", "team_lead"}, {"team_lead"}
+# url name -> (who is not refused, form); every address that takes a change stands here
+CHANGES: dict[str, tuple[set[str], dict[str, object]]] = {
+    "sign_out": (EVERYBODY, {}),
+    "language": (EVERYBODY, {"language": "ja"}),
+    "theme": (EVERYBODY, {"theme": "dark"}),
+    "quarantine_export": (EVERYBODY, {"format": "csv"}),
+    "audit_export": (EVERYBODY, {"format": "csv"}),
+    "redrive_export": (EVERYBODY, {"format": "csv"}),
+    "saved_filter_new": (EVERYBODY, {"name": "mine", "query": "queue=snacks"}),
+    "saved_filter_delete": (EVERYBODY, {}),
+    "investigation_new": (
+        WORK,
+        {
+            "queue": "snacks",
+            "reason": "permanent",
+            "code": "http_422",
+            "note": "I-1",
+            "finding": "fixed",
+            "as_of": START_MS,
+        },
+    ),
+    "investigation_presence": (WORK, {"queue": "snacks", "reason": "permanent", "code": "http_422"}),
+    "job_unblock": (DECIDE, {"note": "INC-8", "token": 1}),
+    "job_payload": (set(), {}),
+    "redrive_new": (WORK, {"queue": "snacks", "note": "INC-5"}),
+    "redrive_decide": (
+        DECIDE,
+        {"decision": "reject", "note": "INC-6", "round": 1, "digest": DIGEST, "password": PASSWORD},
+    ),
+    "redrive_move": (WORK, {"move": "pause"}),
+    "queue_move": (DECIDE, {"move": "pause", "note": "INC-7"}),
+    "job_unblock": (DECIDE, {"token": 1, "note": "INC-8"}),
+}
+
+
+def test_every_address_that_takes_a_change_says_who_may_make_it() -> None:
+    assert set(CHANGES) == {name for name, row in ADDRESSES.items() if row[0] in (FORM, CHANGE)}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+@pytest.mark.parametrize("role", sorted(EVERYBODY))
+def test_a_change_is_for_the_roles_that_may_make_it(
+    name: str, role: str, dead_order: None, request: pytest.FixtureRequest
+) -> None:
+    may, form = CHANGES[name]
+    filled = {key: Plan.objects.get().digest if value == DIGEST else value for key, value in form.items()}
+    answer = signed_in(request.getfixturevalue(role)).post(address_of(name), filled)
+    refused = (403, 422) if name == "redrive_decide" else (403,)  # its form comes back with the sentence
+    assert (answer.status_code in refused) == (role not in may), answer.status_code
+    assert name != "redrive_decide" or Plan.objects.get().state == ("rejected" if role in may else "proposed")
 
 
 def test_an_auditor_changes_nothing(auditor: User, dead_order: None) -> None:
