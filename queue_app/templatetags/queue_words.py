@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from queue_app.templatetags.plan_words import pace
 from queue_app.templatetags.words import NONE, age, local_time, zone_name
 
 register = template.Library()
@@ -29,6 +30,13 @@ def to_the_second(at_ms: int | None) -> SafeString | str:
     exact = at.astimezone(UTC).isoformat(timespec="milliseconds")[:23]
     full = f"{at.isoformat(' ', 'seconds')[:19]} {zone_name(at)}"
     return format_html('<time datetime="{}Z" title="{}">{}</time>', exact, full, f"{at:%H:%M:%S}")
+
+
+@register.filter
+def seen_pace(rate_mj: int) -> str:
+    """A pace as it was seen, no more exact than anybody can know it: `17.6/s`, `0.25/s`."""
+    step = 100 if rate_mj >= 1_000 else 10
+    return pace((rate_mj + step // 2) // step * step)
 
 
 @register.filter

@@ -43,7 +43,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     return {
         "lines": lines,
         "roll": roll,
-        "hosts": len({line.host for line in roll.lines if line.state == "alive"}),
+        "hosts": len({line.host for line in roll.lines if line.state == "alive" and line.host}),
         "idle": [line for line in lines if line.states.pending and not line.crew.workers and not line.policy.paused],
         "forms": [(line, form_of(line)) for line in lines],
         "silent_ms": SILENT_MS,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from queue_app.views.investigation_forms import NoteField
 
@@ -11,7 +12,7 @@ class OptionalNoteField(NoteField):
     """A ticket or reference that may be left empty."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(required=False, **options)
+        super().__init__(required=False, label=_("Ticket or reference, if there is one"), **options)
 
     def clean(self, value: Any) -> str:
         """'' or the note, or ValidationError in the person's language."""

@@ -64,7 +64,7 @@ def test_what_each_holds_is_counted_and_its_first_orders_named(console: Client, 
     text = text_of(markup)
     assert "5 orders a-0 · token 1 · until" in text
     assert "a-3" not in text
-    assert re.search(r"run-once worker never reported .* 1 order b-1 · token 1 · time over at", text)
+    assert re.search(r"run-once worker never reported .*1 order b-1 · token 1 · time over at", text)
     assert f'href="{reverse("job", args=["a-0"])}"' in markup
 
 
