@@ -1,9 +1,15 @@
 """Refusals and failures as pages: one sentence, what to do next, no detail of the inside."""
 
+import sys
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import REASON_NO_CSRF_COOKIE
 from django.shortcuts import render
 from django.template.loader import render_to_string
+
+log = structlog.get_logger(__name__)
 
 
 def layout_of(request: HttpRequest) -> str:
@@ -28,8 +34,21 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse: 
     return render(request, "404.html", {"layout": layout_of(request)}, status=404)
 
 
+def cannot_work(error: Exception) -> HttpResponse:
+    """503 for a database that cannot work now. Rendered without the request: nothing here may ask the database again."""
+    log.error("database_refuses", code=type(error).__name__)
+    connection.close()
+    return HttpResponse(render_to_string("503.html"), status=503, headers={"Retry-After": "5"})
+
+
 def server_error(_request: HttpRequest) -> HttpResponse:
-    """500. The database may be what failed, so nothing here asks it: no request, no person, no session."""
+    """500, or 503 where a database that cannot work now stopped the request before any view: sessions live there too.
+
+    Nothing here asks the database, which may be what failed: no request, no person, no session.
+    """
+    error = sys.exception()
+    if isinstance(error, (DatabaseError, InterfaceError)):
+        return cannot_work(error)
     return HttpResponse(render_to_string("500.html"), status=500)
 
 

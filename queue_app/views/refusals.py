@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 
-import structlog
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.template.loader import render_to_string
 from django.utils.translation import gettext
 
 from queue_app.policy.errors import (
@@ -21,9 +19,7 @@ from queue_app.policy.errors import (
 )
 from queue_app.policy.filters import FilterError
 from queue_app.policy.plans import PlanMoved
-from queue_app.views.errors import layout_of
-
-log = structlog.get_logger(__name__)
+from queue_app.views.errors import cannot_work, layout_of
 
 STATUSES: tuple[tuple[type[SnackOpsError], int], ...] = (
     (NotAllowed, 403),
@@ -69,8 +65,5 @@ class RefusalMiddleware:
             template = {403: "403.html", 404: "404.html"}.get(status, "errors/refused.html")
             return render(request, template, context, status=status)
         if isinstance(exception, (DatabaseError, InterfaceError)):
-            log.error("database_refuses", code=type(exception).__name__)
-            connection.close()
-            # Rendered without the request: nothing here may ask the database again.
-            return HttpResponse(render_to_string("503.html"), status=503, headers={"Retry-After": "5"})
+            return cannot_work(exception)
         return None

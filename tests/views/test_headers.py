@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from queue_app.models import AuditEvent
 from queue_app.services import queue
-from queue_app.views import overview, refusals
+from queue_app.views import errors, overview
 from tests.conftest import PASSWORD, Clock
 from tests.redrive import story
 from tests.views.hostile import routes
@@ -126,7 +126,7 @@ def test_the_policy_stands_on_failures_and_they_tell_nothing(
     tom: Client, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     monkeypatch.setattr(overview, "figures", failing(error))
-    monkeypatch.setattr(refusals.connection, "close", lambda: None)  # the test's own transaction lives in it
+    monkeypatch.setattr(errors.connection, "close", lambda: None)  # the test's own transaction lives in it
     answer = tom.get(OVERVIEW)
     assert answer.status_code == status
     look_at(answer)
