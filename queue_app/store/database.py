@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import structlog
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection, connections, transaction
 
 from queue_app import clock
 from queue_app.policy.orders import MAX_INSTANT_MS
@@ -130,6 +130,19 @@ class _Neighbours(threading.local):
 
 
 _neighbours = _Neighbours()
+
+
+def take_time(using: str = "default") -> None:
+    """Let the statements of this connection run as long as they need from now on, for a command that a person waits for.
+
+    The wait for a lock stays bounded: whoever needs the whole table must not hold up the workers behind it.
+    """
+    wrapper = connections[using]
+    if wrapper.vendor != "postgresql":
+        return
+    with wrapper.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+    wrapper.connection.answer_s = None
 
 
 # --- once more, from the top ----------------------------------------------------------------------------------------

@@ -1,0 +1,41 @@
+"""The tables' settings stand after every migration, and renewals of counters touch no index."""
+
+import pytest
+from django.db import connection
+
+from queue_app.services import queue
+from queue_app.store import tuning
+from tests.store.rows import through_django
+
+
+@pytest.mark.django_db
+def test_every_table_of_the_list_has_its_settings_and_they_are_put_back() -> None:
+    assert tuning.missing() == []
+    through_django("ALTER TABLE jobs RESET (fillfactor)")
+    through_django("ALTER TABLE counts SET (fillfactor = 100)")
+    assert tuning.missing() == ["counts", "jobs"]
+    tuning.create_all()
+    assert tuning.missing() == []
+
+
+@pytest.mark.django_db
+def test_what_stands_is_left_alone() -> None:
+    with connection.execute_wrapper(refuse_changes):
+        tuning.create_all()
+
+
+def refuse_changes(execute, sql, params, many, context):
+    assert "ALTER TABLE" not in sql
+    return execute(sql, params, many, context)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_counters_are_changed_within_their_page() -> None:
+    for number in range(20):
+        queue.enqueue(f"j{number}", 1)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counts'")
+        updated, in_place = cursor.fetchone()
+    assert updated >= 19
+    assert in_place == updated
