@@ -1,4 +1,5 @@
-"""How fast orders are frozen and redriven: `python -m tests.bench.bench_redrive [ORDERS]` prints a table.
+"""How fast orders are frozen and redriven: `python -m tests.bench.bench_redrive [ORDERS]` prints a table;
+`python -m tests.bench.bench_redrive freeze 1000000` only makes a list of so many.
 
 On a fresh SQLite database, or with DATABASE_URL on that (empty) one. `full speed` ticks without a rate, which no person
 can choose; the other rows are a real redriver beside a worker that asks for orders all the time.
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 ORDERS = 20_000
@@ -52,20 +54,40 @@ def _frozen(n: int, first: int) -> tuple[int, dict[str, float]]:
     plans.IN_REQUEST = -1
     asker = User.objects.get(username="oda")
     plan = plans.ask(asker, by_filter(Filter(queue="snacks")), Terms(MAX_RATE_MJ, canary=0), note="BENCH-1").plan
-    size, held, start = CHUNK[0], [], time.perf_counter()
+    size, took, locked, memory = CHUNK[0], [], [], _rss_mib()
+    start = time.perf_counter()
     while True:
         before = time.perf_counter()
         progress = freezing.step(plan, size)
-        held.append((time.perf_counter() - before) * 1_000)
-        if progress is None or progress.done:
+        took.append((time.perf_counter() - before) * 1_000)
+        if progress is None:
+            break
+        locked.append(float(progress.held_ms))
+        if progress.done:
             break
         size = progress.size
     seconds = time.perf_counter() - start
     return plan, {
         "freeze per s": n / seconds,
-        "chunk p50 ms": _percentile(held, 0.5),
-        "chunk p99 ms": _percentile(held, 0.99),
+        "chunk p50 ms": _percentile(took, 0.5),
+        "chunk p99 ms": _percentile(took, 0.99),
+        "lock held p50 ms": _percentile(locked, 0.5),
+        "lock held p99 ms": _percentile(locked, 0.99),
+        "lock held max ms": max(locked, default=0.0),
+        "memory grew MiB": _rss_mib() - memory,
     }
+
+
+def _rss_mib() -> float:
+    """The memory that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def freeze(n: int) -> dict[str, float]:
+    """Only the making of a list: how fast, how long the write lock is held by a chunk, and what memory it takes."""
+    _plan, numbers = _frozen(n, 0)
+    return numbers
 
 
 def _approved(plan: int, rate_mj: int | None = None) -> None:
@@ -206,7 +228,12 @@ def crowd(n: int, rate: int) -> dict[str, float]:
     return {"asked per s": rate, "done per s": n / seconds, "most in any second": worst}
 
 
-MEASURES: dict[str, Callable[..., dict[str, float]]] = {"full_speed": full_speed, "at_rate": at_rate, "crowd": crowd}
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {
+    "full_speed": full_speed,
+    "at_rate": at_rate,
+    "crowd": crowd,
+    "freeze": freeze,
+}
 
 
 def _fresh(name: str, *arguments: object) -> dict[str, float]:
@@ -230,15 +257,23 @@ def main(arguments: list[str]) -> None:
         name, *rest = json.loads(arguments[1])
         print(json.dumps(MEASURES[name](*rest)))
         return
+    if arguments[:1] == ["freeze"]:
+        n = int(arguments[1])
+        _print(f"a list of {n:,}", _fresh("freeze", n))
+        return
     n = int(arguments[0]) if arguments else ORDERS
     for title, row in (
         *((f"full speed, bite {bite}", _fresh("full_speed", n, bite)) for bite in (200, 1_000)),
         *((f"{rate}/s, {k} redrivers", _fresh("at_rate", rate, 20, k)) for rate, k in ((50, 1), (500, 1), (500, 2))),
         ("two redrivers, four workers", _fresh("crowd", n, 500)),
     ):
-        print(title)
-        for name, value in row.items():
-            print(f"  {name:<22} {value:>12,.1f}")
+        _print(title, row)
+
+
+def _print(title: str, row: dict[str, float]) -> None:
+    print(title)
+    for name, value in row.items():
+        print(f"  {name:<22} {value:>12,.1f}")
 
 
 if __name__ == "__main__":

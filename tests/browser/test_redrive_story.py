@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 
 from queue_app.delivery.redriver import Redriver
 from queue_app.models import Job, Plan, Queue, Redrive
+from queue_app.policy.selections import by_group
+from queue_app.policy.terms import Terms
 from queue_app.services import queue
 from tests.browser.night import bad_night
 from tests.conftest import PASSWORD
+from tests.redrive.story import ask
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 
@@ -92,8 +96,11 @@ def the_story(operators: Page, leads: Page, live_server: Any) -> None:
     assert plan.planned == plan.redriven + plan.skipped == 40
     assert Redrive.objects.count() == plan.redriven
     assert Job.objects.filter(state="dead", code="http_503", id__startswith="n-").count() == trial
-    expect(leads.get_by_text("approved round 1: CHG-1")).to_be_visible()
-    expect(leads.get_by_text("approved round 2: CHG-2")).to_be_visible()
+    story = leads.get_by_role("region", name="Who did what")
+    for step in ("oda asked for", "tom approved", "halted by itself", "let Redrive", "ended: every order had its turn"):
+        expect(story).to_contain_text(step)
+    for ticket in ("INC-2041", "CHG-1", "CHG-2"):
+        expect(story).to_contain_text(ticket)
 
 
 def test_with_two_people_signed_in(
@@ -166,19 +173,72 @@ def test_by_keyboard_alone(
     tab_to(leads, f"e.tagName === 'A' && e.pathname === '{reverse('redrive', args=[plan.pk])}'")
     leads.keyboard.press("Enter")
     leads.wait_for_url(f"**{reverse('redrive', args=[plan.pk])}")
-    tab_to(leads, "e.textContent.includes('Decide')")
-    leads.keyboard.press("Enter")
-    leads.wait_for_url("**/decide/")
-    tab_to(leads, "e.name === 'note'")
-    leads.keyboard.type("CHG-1")
-    if leads.get_by_label("Type the number of orders").count():
-        tab_to(leads, "e.name === 'typed'")
-        leads.keyboard.type("40")
-    tab_to(leads, "e.name === 'password'")
-    leads.keyboard.type(PASSWORD)
-    leads.keyboard.press("Enter")
+    decide_by_keyboard(leads, "Decide", "CHG-1", "40")
+    expect(leads.locator(".headline")).to_contain_text("approved, waits for its turn")
+    redriver_and_worker("permanent", "http_503", "halted")
+    leads.reload()
+    expect(leads.locator(".headline")).to_contain_text("halted by itself")
+    decide_by_keyboard(leads, "Decide whether it goes on", "CHG-2", "30")
     expect(leads.locator(".headline")).to_contain_text("approved, waits for its turn")
     redriver_and_worker("ok", "", "ended")
     leads.reload()
     expect(leads.locator(".headline")).to_contain_text("carried out")
     context.close()
+
+
+def decide_by_keyboard(page: Page, link: str, note: str, typed: str) -> None:
+    """From the redrive's page through the form, without a pointer."""
+    tab_to(page, f"e.textContent.trim() === '{link}'")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/decide/")
+    tab_to(page, "e.name === 'note'")
+    page.keyboard.type(note)
+    if page.get_by_label("Type the number of orders").count():
+        tab_to(page, "e.name === 'typed'")
+        page.keyboard.type(typed)
+    tab_to(page, "e.name === 'password'")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+
+
+def test_two_people_make_it_stricter_slow_it_down_pause_and_stop_it(
+    page: Page, browser: Browser, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    quick_bad_night()
+    sign_in(team_lead)
+    plan = ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(20_000, canary=2))
+    page.goto(live_server.url + reverse("redrive_decide", args=[plan.pk]))
+    expect(page.locator("#sentence")).to_contain_text("40 orders at up to 20/s, with a trial of 2 first.")
+    page.get_by_text("Make it stricter").click()
+    page.get_by_label("Pace, orders per second").fill("2.5")
+    page.get_by_label("Size of the trial").focus()
+    expect(page.locator("#sentence")).to_contain_text("40 orders at up to 2.5/s, with a trial of 2 first.")
+    page.get_by_label("Ticket or reference").fill("CHG-1")
+    page.get_by_label("Type the number of orders").fill("40")
+    page.get_by_label("Your password, again").fill(PASSWORD)
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".messages")).to_contain_text("tom approves R-")
+    assert Plan.objects.get().approved_rate_mj == 2_500
+    context = browser.new_context(locale="en-US")
+    context.add_cookies([{"name": "sessionid", "value": session_of(operator), "url": live_server.url}])
+    operators = context.new_page()
+    operators.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    operators.get_by_label("Orders per second").fill("0.5")
+    operators.get_by_role("button", name="Change the pace").click()
+    expect(operators.get_by_role("region", name="Who did what")).to_contain_text("from 2.5/s to 0.5/s")
+    operators.get_by_role("button", name="Pause", exact=True).click()
+    expect(operators.locator(".headline")).to_contain_text("oda paused")
+    expect(page.locator(".headline")).to_contain_text("oda paused")  # the lead's page followed by itself
+    page.get_by_text("Stop for good").first.click()
+    page.get_by_role("button", name="Stop for good").click()
+    expect(page.locator(".headline")).to_contain_text("tom stopped")
+    expect(operators.locator(".headline")).to_contain_text("tom stopped")
+    assert (Plan.objects.get().state, Redrive.objects.count()) == ("stopped", 0)
+    context.close()
+
+
+def session_of(user: User) -> str:
+    """The cookie of a session that this person begins."""
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client.cookies["sessionid"].value

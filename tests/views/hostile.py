@@ -34,9 +34,46 @@ NAMES = (
     *("attempts_max", "partial", "job", "ids", "note", "finding", "comment", "format", "name", "for_all", "next"),
     *("approved_by", "requested_by"),
     *("rate", "cap", "canary", "share", "digest", "typed", "action", "target", "actor"),
+    *("password", "round", "decision", "left_out", "move", "preset", "steps", "stop", "canary_wait", "max_dead"),
+    *("max_attempts", "budget", "form_key", "recalculate", "which", "why", "after", "who", "from", "to", "outcome"),
     *("x", "__class__", "id[]", "a b", "\0"),
 )  # fmt: skip
 GOOD_PARTS = {"job": "h-1", "queue": "snacks", "slug": "permanent", "small": "1", "str": "x", "int": "1"}
+# what a form means for once, so that what lies behind its first check is reached too; there is no right password
+MEANT = {
+    "queue": "snacks",
+    "note": "INC-1",
+    "form_key": "k" * 32,
+    "preset": "careful",
+    "rate": "1",
+    "steps": "0.5x60",
+    "stop": "50",
+    "canary": "1",
+    "canary_wait": "10m",
+    "cap": "2",
+    "max_dead": "7d",
+    "max_attempts": "2",
+    "budget": "1h",
+    "round": "1",
+    "decision": "approve",
+    "left_out": "permanent|http_422",
+    "typed": "3",
+    "password": "not the right one",
+    "which": "skipped",
+    "why": "left_out",
+    "after": "1",
+    "before": "3",
+    "recalculate": "1",
+    "reason": "permanent",
+    "format": "csv",
+    "ids": "h-1 h-2",
+    "comment": "<i>why</i>",
+    "who": "oda",
+    "action": "plan.ask",
+    "target": "plan:1",
+    "to": "2026-11-29T02:30",
+}
+MOVES = ("pause", "resume", "slow", "stop", "withdraw", "cancel")
 NOT_ASKED = re.compile(r"sign_|password|preferences|language|theme|livez|readyz|djdt")
 
 
@@ -62,20 +99,24 @@ def routes(patterns: list[URLPattern | URLResolver] | None = None) -> list[str]:
     return found
 
 
-def asked(seed: int, n: int) -> Iterator[Asked]:
-    """`n` requests, the same for the same seed."""
-    maker = _Maker(random.Random(seed), routes())
+def asked(seed: int, n: int, plans: dict[int, str] | None = None) -> Iterator[Asked]:
+    """`n` requests, the same for the same seed; `plans`: the redrives that there are, each with the seal of its list."""
+    maker = _Maker(random.Random(seed), routes(), plans or {})
     for _one in range(n):
         yield maker.one()
 
 
 class _Maker:
-    def __init__(self, chance: random.Random, known: list[str]) -> None:
-        self._chance, self._routes = chance, known
+    def __init__(self, chance: random.Random, known: list[str], plans: dict[int, str]) -> None:
+        self._chance, self._routes, self._plans = chance, known, plans
+        self._of_redrives = [route for route in known if route.startswith("redrives/")]
 
     def one(self) -> Asked:
         chance = self._chance
-        path = "/" + re.sub(r"<(?:(\w+):)?\w+>", self._part, chance.choice(self._routes))
+        route = chance.choice(self._of_redrives if chance.random() < 0.3 else self._routes)
+        path = "/" + re.sub(r"<(?:(\w+):)?\w+>", self._part, route)
+        if self._plans and route.startswith("redrives/") and chance.random() < 0.3:
+            return self._form(path)
         pairs = [(chance.choice(NAMES), self._value()) for _each in range(chance.choice((0, 1, 1, 2, 3, 6)))]
         if pairs and chance.random() < 0.15:
             pairs.append((pairs[0][0], self._value()))  # one parameter, two values
@@ -85,6 +126,28 @@ class _Maker:
         if chance.random() < 0.6:
             return Asked("GET", f"{path}?{query}", headers=self._headers())
         return self._sent(path, query)
+
+    def _form(self, path: str) -> Asked:
+        """A form of a redrive that is meant but for one or two fields."""
+        chance = self._chance
+        names = (
+            "digest",
+            "round",
+            "note",
+            "rate",
+            "canary",
+            "typed",
+            "password",
+            "decision",
+            "move",
+            "queue",
+            "form_key",
+        )
+        fields = {name: MEANT.get(name, "") for name in names}
+        fields |= {"digest": chance.choice(list(self._plans.values())), "move": chance.choice(MOVES)}
+        for _each in range(chance.choice((0, 1, 2))):
+            fields[chance.choice(NAMES)] = self._value()
+        return Asked("POST", path, _encoded(list(fields.items())).encode(), headers=self._headers())
 
     def _sent(self, path: str, query: str) -> Asked:
         shape = self._chance.random()
@@ -101,6 +164,8 @@ class _Maker:
 
     def _part(self, match: re.Match[str]) -> str:
         if self._chance.random() < 0.5:
+            if match[1] == "small" and self._plans:
+                return str(self._chance.choice(list(self._plans)))
             return GOOD_PARTS[match[1] or "str"]
         text = self._value() or "-"
         return quote(text.encode("utf-8", "surrogatepass"), safe="" if self._chance.random() < 0.8 else "/%")

@@ -13,15 +13,20 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.test import Client
 from django.urls import reverse
 
+from queue_app.models import Approval, Redrive
 from queue_app.policy.canonical import canonical_json
-from queue_app.services import queue
-from tests.conftest import START_MS
+from queue_app.policy.selections import by_ids
+from queue_app.policy.terms import Terms
+from queue_app.services import batches, queue, ticks
+from tests.conftest import START_MS, Clock
+from tests.redrive import story
 from tests.views.hostile import Asked, asked
 
 pytestmark = pytest.mark.django_db
 
-REQUESTS = int(os.environ.get("SNACKOPS_HOSTILE", "2000"))
+REQUESTS = int(os.environ.get("SNACKOPS_HOSTILE", "1600"))
 SHARES = 8
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 ANSWERS = {200, 204, 302, 400, 401, 403, 404, 405, 409, 413, 422}
 
 
@@ -38,6 +43,34 @@ def orders(clock: object) -> None:
         queue.finish(lease.id, lease.token, outcome, code=code, now_ms=START_MS)
 
 
+@pytest.fixture
+def redrives(orders: None, clock: Clock, operator: User, team_lead: User) -> dict[int, str]:
+    """A redrive in each state that people meet, with the seal of its list: ended, halted, running, paused, proposed."""
+    ended = story.approved(operator, team_lead, story.FAST, by_ids(story.die(2, prefix="e-")))
+    story.run(ended, clock)
+    story.work()
+    halted = story.approved(operator, team_lead, Terms(1_000_000, canary=1), by_ids(story.die(3, prefix="t-")))
+    story.run(halted, clock)
+    story.work("permanent", code="http_503")
+    story.run(halted, clock)
+    paused = story.approved(operator, team_lead, Terms(10, canary=0), by_ids(story.die(3, prefix="p-")))
+    ticks.begin(paused.pk)
+    batches.pause(operator, paused.pk)
+    running = story.approved(operator, team_lead, Terms(10, canary=0), by_ids(story.die(3, prefix="r-")))
+    ticks.begin(running.pk)
+    proposed = story.ask(operator, by_ids(["h-1", "h-2", "h-3"]))
+    made = [ended, halted, paused, running, proposed]
+    for plan in made:
+        plan.refresh_from_db()
+    assert [plan.state for plan in made] == ["ended", "halted", "paused", "running", "proposed"]
+    return {plan.pk: plan.digest for plan in made}
+
+
+def decided() -> tuple[int, int]:
+    """How many decisions there are, and how many restarts."""
+    return Approval.objects.count(), Redrive.objects.count()
+
+
 def jobs() -> list[tuple[Any, ...]]:
     """All orders as they stand."""
     with connection.cursor() as cursor:
@@ -51,8 +84,8 @@ def body(answer: HttpResponseBase) -> str:
     return b"".join(parts).decode()  # type: ignore[arg-type]
 
 
-def wrong(client: Client, one: Asked) -> str:
-    """What is wrong with the answer to a request, or ''."""
+def sent(client: Client, one: Asked) -> tuple[int, str]:
+    """The status of the answer (0: the page failed), and what is wrong with it, or ''."""
     try:
         if one.method == "GET":
             answer = client.get(one.path, headers=one.headers)
@@ -60,29 +93,37 @@ def wrong(client: Client, one: Asked) -> str:
             answer = client.post(one.path, one.data, content_type=one.content_type, headers=one.headers)
         text = body(answer)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return 0, f"{type(error).__name__}: {error}"
     if answer.status_code not in ANSWERS:
-        return f"status {answer.status_code}"
+        return answer.status_code, f"status {answer.status_code}"
     if "text/html" in answer.get("Content-Type", "") and ("alert(1)</script>" in text or "<img src=x" in text):
-        return "markup came back as markup"
-    return ""
+        return answer.status_code, "markup came back as markup"
+    return answer.status_code, ""
 
 
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.timeout(3_600)
-def test_no_request_makes_a_page_fail_or_an_order_change(share: int, operator: User, orders: None) -> None:
+def test_no_request_makes_a_page_fail_or_an_order_change(
+    share: int, operator: User, team_lead: User, auditor: User, redrives: dict[int, str]
+) -> None:
+    """Each share by another of the three people. No redriver runs, and no password is right: no order may move."""
+    person = (operator, team_lead, auditor)[share % 3]
     client = Client()
-    before = jobs()
-    found = []
-    client.force_login(operator)
-    for one in asked(share + 1, REQUESTS // SHARES):
-        what = wrong(client, one)
+    before, decisions = jobs(), decided()
+    found, statuses = [], set()
+    client.force_login(person, backend=BACKEND)
+    for one in asked(share + 1, REQUESTS // SHARES, redrives):
+        status, what = sent(client, one)
         if what:
             found.append((what, canonical_json(one.path[:300]), one.data[:200], one.headers))
+        if one.path.startswith("/redrives/"):
+            statuses.add({422: 400}.get(status, status))
         if "Cookie" in one.headers:
-            client.force_login(operator)  # a forged cookie ends the session
+            client.force_login(person, backend=BACKEND)  # a forged cookie ends the session
     assert found == []
+    assert statuses >= {200, 302, 400, 404, 405}  # what lies behind the first checks was reached, too
     assert jobs() == before
+    assert decided() == decisions
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,18 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from queue_app.models import Plan, Queue
+from queue_app.models import Plan, PlanItem, Queue
+from queue_app.policy.filters import Filter
 from queue_app.policy.queues import QueuePolicy
 from queue_app.policy.selections import by_ids
 from queue_app.reads.plans import terms_of
 from queue_app.services import queue as engine
 from queue_app.store import queues
 from tests.conftest import Clock
+from tests.reads.test_dead import FILTERS, _recount
 from tests.redrive import story
 from tests.views.asking import GROUP, ask, look, said, sql
+from tests.views.seen import exported, matching
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
@@ -28,6 +31,30 @@ SignIn = Callable[[Client, User], Client]
 def page(client: Client, operator: User, as_user: SignIn, clock: Clock) -> Client:
     """Oda's browser."""
     return as_user(client, operator)
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=lambda wanted: wanted.canonical())
+def test_one_number_in_the_list_the_file_the_preview_and_the_list_that_is_fixed(
+    mixed: Clock, console: Client, wanted: Filter
+) -> None:
+    query = dict(wanted.query())
+    if not query:  # nothing chosen is no choice
+        assert look(console, **query).context["choice"].selection is None
+        return
+    expected = _recount(wanted, mixed.now + 1)
+    assert matching(console.get(reverse("quarantine_list"), query).text) == len(expected)
+    shown = look(console, **query).context
+    if shown["choice"].parts:  # a redrive is of one queue: the numbers of all add up
+        assert sum(n for _queue, n, _exact, _value in shown["choice"].parts) == len(expected)
+        return
+    if not expected:
+        assert shown["choice"].selection is None or shown["p"].n.n == 0
+        return
+    assert exported(console, wanted.query()) == expected
+    assert (shown["p"].n.n, sum(cause.n for cause in shown["p"].causes)) == (len(expected), len(expected))
+    ask(console, **{**query, "queue": wanted.queue or "snacks"})
+    fixed = list(PlanItem.objects.order_by("pos").values_list("job_id", flat=True))
+    assert (len(fixed), fixed) == (shown["p"].eligible, expected)
 
 
 # --- before -----------------------------------------------------------------------------------------------------------
