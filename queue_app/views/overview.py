@@ -13,7 +13,7 @@ from queue_app.policy.figures import Figures
 from queue_app.policy.headlines import headline, needs
 from queue_app.policy.plans import BY_PERSON, OPEN
 from queue_app.policy.windows import WINDOWS
-from queue_app.reads import plan_lists, queues
+from queue_app.reads import comparisons, plan_lists, queues
 from queue_app.reads.figures import figures, why
 from queue_app.reads.plan_lists import Line
 from queue_app.services.people import actor_of, require
@@ -51,6 +51,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     wanted = needs(found)
     open_redrives = plan_lists.plans(states=OPEN, limit=REDRIVES_SHOWN)
     left_alone = queues.left_alone()
+    comparison = next(iter(comparisons.latest()), None)
     deciding = plan_lists.waiting_for(actor.id, actor.roles, solo=conf.solo_approval(), limit=NEEDS_SHOWN)
     return {
         "f": found,
@@ -66,8 +67,9 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "chart": flow_chart(found.day),
         "may_investigate": actor.may("investigate"),
         "left_alone": left_alone,
+        "comparison": comparison,
         "as_of_ms": found.as_of_ms,
-        "seen": _digest(found, [*deciding, *open_redrives, *left_alone], _window(request)),
+        "seen": _digest(found, [*deciding, *open_redrives, *left_alone, comparison], _window(request)),
         "section": "overview",
     }
 

@@ -101,6 +101,7 @@ def rows(now_ms: int, plan: int) -> list[tuple[str, str, tuple[object, ...], str
         ("redrive, living part", "redrive_live", (plan,), ""),
         ("redrive: its orders", "redrive_items", (plan,), ""),
         ("redrive: decide", "redrive_decide", (plan,), ""),
+        ("receiver check", "reconciliations", (), ""),
         ("audit", "audit_list", (), ""),
         ("audit: one event", "audit_event", (1,), ""),
         ("audit: one person", "audit_list", (), "who=tom"),

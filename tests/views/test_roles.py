@@ -48,6 +48,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "process_live": (READ, ()),
     "queue_list": (READ, ()),
     "queue_move": (CHANGE, ("snacks",)),
+    "reconciliations": (READ, ()),
     "audit_list": (READ, ()),
     "audit_event": (READ, (1,)),
     "audit_export": (CHANGE, ()),
