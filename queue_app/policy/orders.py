@@ -4,7 +4,7 @@ All patterns match the whole text (`$` would let a trailing newline through) and
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from queue_app.policy.canonical import canonical_json
 from queue_app.policy.errors import InvalidOrder
@@ -20,8 +20,7 @@ _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _CODE = re.compile(r"[a-z0-9][a-z0-9_]{0,47}")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """An order that passed `check_order`; `payload` is the canonical text to be stored, `deadline_ms` an instant."""
 
     id: str

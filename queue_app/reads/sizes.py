@@ -1,17 +1,8 @@
-"""Small questions that a service asks inside its transaction: what is known of these ids, how full is a queue."""
-
-from collections.abc import Sequence
+"""A small question that a service asks inside its transaction: how full is a queue."""
 
 from django.db.models import Sum
 
-from queue_app.models import Count, Job
-from queue_app.policy.bodies import body_digest
-
-
-def body_digests(job_ids: Sequence[str]) -> dict[str, str]:
-    """Body digest by id, of the jobs that exist."""
-    rows = Job.objects.filter(pk__in=job_ids).values_list("id", "queue", "quantity", "payload", "order_key")
-    return {job_id: body_digest(queue, quantity, payload, key) for job_id, queue, quantity, payload, key in rows}
+from queue_app.models import Count
 
 
 def unfinished(queue: str) -> int:

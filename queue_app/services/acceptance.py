@@ -1,7 +1,6 @@
 """Accepting orders: durable when it returns, and the same order twice is one order (DESIGN section 4, "enqueue")."""
 
 from collections.abc import Iterable, Mapping
-from itertools import batched
 from typing import Any
 
 from queue_app.policy.bodies import digest_of
@@ -9,10 +8,11 @@ from queue_app.policy.errors import Conflict, InvalidOrder, QueueClosed, QueueFu
 from queue_app.policy.orders import Order, check_order
 from queue_app.policy.queues import QueuePolicy
 from queue_app.reads import sizes
-from queue_app.store import arrivals, database, evidence, queues
+from queue_app.store import arrivals, database, queues
+from queue_app.store.arrivals import Arrival
 
 Answer = str | InvalidOrder | Conflict | QueueFull | QueueClosed
-_OPTIONS = frozenset({"queue", "payload", "order_key", "max_attempts", "deadline_ms"})
+_FIELDS = frozenset({"id", "quantity", "queue", "payload", "order_key", "max_attempts", "deadline_ms"})
 
 
 def enqueue(
@@ -68,12 +68,20 @@ def enqueue_many(orders: Iterable[Mapping[str, Any]], *, now_ms: int | None = No
 
 
 def _checked(entry: Mapping[str, Any]) -> Order:
-    if not isinstance(entry, Mapping):
+    if type(entry) is not dict and not isinstance(entry, Mapping):
         raise InvalidOrder("An order must be a mapping with id and quantity.")
-    unknown = set(entry) - _OPTIONS - {"id", "quantity"}
-    if unknown:
-        raise InvalidOrder(f"An order has no field {str(min(map(str, unknown)))[:40]!a}.")
-    return check_order(entry.get("id"), entry.get("quantity"), **{k: entry[k] for k in _OPTIONS if k in entry})
+    if not _FIELDS.issuperset(entry):
+        raise InvalidOrder(f"An order has no field {str(min(map(str, set(entry) - _FIELDS)))[:40]!a}.")
+    asked = entry.get
+    return check_order(
+        asked("id"),
+        asked("quantity"),
+        queue=asked("queue", "snacks"),
+        payload=asked("payload"),
+        order_key=asked("order_key", ""),
+        max_attempts=asked("max_attempts"),
+        deadline_ms=asked("deadline_ms"),
+    )
 
 
 @database.retried
@@ -91,41 +99,41 @@ class _Acceptance:
         self._orders = orders
         self._now = now_ms
         self._policies = queues.policies()
-        self._known = self._bodies([order.id for order in orders])
-        self._room: dict[str, int | None] = {}
+        self._known = arrivals.known_bodies([order.id for order in orders])
+        self._room: dict[str, int] = {}
 
     def answers(self) -> list[Answer]:
-        fresh: dict[str, Order] = {}
-        refused: dict[int, Answer] = {}
+        answers: list[Answer] = ["accepted"] * len(self._orders)
+        fresh: dict[str, int] = {}  # id -> place of its first acceptable order
+        others: list[int] = []
+        free = {name for name, policy in self._policies.items() if policy.accepting and policy.max_unfinished is None}
         for place, order in enumerate(self._orders):
             if order.id in self._known or order.id in fresh:
-                continue
-            refusal = self._refusal(order)
-            if refusal is None:
-                fresh[order.id] = order
+                others.append(place)
+            elif order.queue not in free and (refusal := self._refusal(order)) is not None:
+                answers[place] = refusal
             else:
-                refused[place] = refusal
-        placed = self._insert(list(fresh.values()))
+                fresh[order.id] = place
+        others += self._place(fresh)
+        for place in others:
+            answers[place] = self._compared(self._orders[place], fresh)
+        return answers
+
+    def _place(self, fresh: dict[str, int]) -> list[int]:
+        """Insert; the places of those that another host accepted a moment ago."""
+        placed = self._insert([self._orders[place] for place in fresh.values()])
+        if len(placed) == len(fresh):
+            return []
         lost = [job_id for job_id in fresh if job_id not in placed]
-        if lost:  # another host accepted the same id a moment ago
-            self._known |= self._bodies(lost)
-        self._known |= {job_id: digest_of(fresh[job_id]) for job_id in placed}
-        return [refused.get(place) or self._answer(order, placed) for place, order in enumerate(self._orders)]
+        self._known |= arrivals.known_bodies(lost)
+        return [fresh[job_id] for job_id in lost]
 
-    def _answer(self, order: Order, placed: set[str]) -> Answer:
-        if self._known[order.id] != digest_of(order):
+    def _compared(self, order: Order, fresh: dict[str, int]) -> Answer:
+        """The answer to an order whose id is known, from before or from an earlier line."""
+        known = self._known.get(order.id) or digest_of(self._orders[fresh[order.id]])
+        if known != digest_of(order):
             return Conflict(f"The id {order.id} is known with another queue, quantity, payload or order_key.")
-        if order.id in placed:
-            placed.discard(order.id)  # only the first line of a batch was the acceptance
-            return "accepted"
         return "duplicate"
-
-    def _bodies(self, ids: list[str]) -> dict[str, str]:
-        known: dict[str, str] = {}
-        for some in batched(ids, database.NAMES_PER_STATEMENT, strict=False):
-            # the rows first: what another host removes between the two looks has its tombstone by then
-            known |= sizes.body_digests(some) | evidence.buried_bodies(list(some))
-        return known
 
     def _refusal(self, order: Order) -> InvalidOrder | QueueClosed | QueueFull | None:
         policy = self._policies.get(order.queue)
@@ -149,13 +157,19 @@ class _Acceptance:
     def _insert(self, orders: list[Order]) -> set[str]:
         if not orders:
             return set()
-        limits = []
-        for order in orders:
-            policy = self._policies[order.queue]
-            limits.append(
-                (
-                    policy.max_attempts if order.max_attempts is None else order.max_attempts,
-                    self._now + policy.budget_ms if order.deadline_ms is None else order.deadline_ms,
+        budgets = {name: (policy.max_attempts, self._now + policy.budget_ms) for name, policy in self._policies.items()}
+        rows = []
+        for job_id, queue, quantity, payload, key, max_attempts, deadline in orders:
+            tries, until = budgets[queue]
+            rows.append(
+                Arrival(
+                    job_id,
+                    queue,
+                    key,
+                    quantity,
+                    payload,
+                    tries if max_attempts is None else max_attempts,
+                    until if deadline is None else deadline,
                 )
             )
-        return arrivals.insert(orders, arrivals.next_seqs(len(orders)), limits, self._now)
+        return arrivals.insert(rows, self._now)

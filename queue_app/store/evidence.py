@@ -1,4 +1,4 @@
-"""Rows that are only ever added: failures, refused finishes, results of redrives, tombstones' answers.
+"""Rows that are only ever added: failures, refused finishes, results of redrives.
 
 Each takes as many rows as there are in one statement.
 """
@@ -120,15 +120,3 @@ def add_redrive_outcomes(ends: Sequence[End], at_ms: int) -> None:
             "AND NOT EXISTS (SELECT 1 FROM redrive_outcomes AS o WHERE o.job_id = r.job_id AND o.token = r.token)",
             [at_ms, *_ENDS.values(ends)],
         )
-
-
-def buried_bodies(job_ids: Sequence[str]) -> dict[str, str]:
-    """Body digests of done jobs that housekeeping removed, by id."""
-    if not job_ids:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT t.job_id, t.body_digest FROM {_NAMED.table} JOIN tombstones AS t ON t.job_id = g.name",
-            _NAMED.values([(name,) for name in job_ids]),
-        )
-        return dict(cursor.fetchall())

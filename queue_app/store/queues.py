@@ -58,7 +58,9 @@ def _policy(row: Sequence[Any]) -> QueuePolicy:
 
 def policies() -> dict[str, QueuePolicy]:
     """Every declared queue's policy by name."""
-    return {row["name"]: QueuePolicy(**row) for row in Queue.objects.order_by("name").values(*_FIELDS)}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(_FIELDS)} FROM queues ORDER BY name")
+        return {row[0]: _policy(row) for row in cursor.fetchall()}
 
 
 def declare(policy: QueuePolicy) -> None:

@@ -173,7 +173,7 @@ MISTAKES = (
     ),
     Mistake(
         "a paused queue goes on",
-        HANDING, "0 if policy.paused else", "0 if policy.paused and policy.accepting is None else",
+        HANDING, "if policy.paused:", "if policy.paused and policy.accepting is None:",
         (f"{CLAIM}a_paused_queue_hands_out_and_buries_nothing_until_it_goes_on",),
     ),
     Mistake(
@@ -232,12 +232,12 @@ MISTAKES = (
     ),
     Mistake(
         "the same order twice in a batch is accepted twice",
-        ACCEPT, "            placed.discard(order.id)", "            placed.copy()",
+        ACCEPT, "                others.append(place)", "                others.copy()",
         (f"{ENQUEUE}many_orders_get_an_answer_each_in_order_and_a_refusal_stops_nobody",),
     ),
     Mistake(
         "removed orders are forgotten",
-        ACCEPT, " | evidence.buried_bodies(list(some))", "",
+        ARRIVALS, "return known | dict(fetch(", "return known or dict({} and fetch(",
         (f"{ENQUEUE}the_id_of_a_removed_order_is_known_for_ever",),
     ),
     Mistake(
