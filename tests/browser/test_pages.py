@@ -34,6 +34,8 @@ PAGES = [
     ("preferences", ()),
     ("password_change", ()),
     ("order_list", ()),
+    ("process_list", ()),
+    ("queue_list", ()),
 ]
 CAUSE = "queue=snacks&reason=exhausted&code=http_503"
 SHAPES = [  # what a page looks like when it is asked for something else, or by somebody else: (name, arguments, query)
