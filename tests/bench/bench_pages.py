@@ -33,7 +33,7 @@ DEAD = int(os.environ.get("BENCH_DEAD", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "21"))
 MEDIAN_MS, FIRST_LOAD_BYTES = 60, 80_000
 NO_PAGES = re.compile(
-    r"redrive_move|livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload"
+    r"redrive_move|queue_move|job_unblock|livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload"
 )
 ASSET = re.compile(r'(?:<link[^>]+href|<script[^>]+src|<img[^>]+src)="([^"]+)"')
 BIG = {"queue": "snacks", "reason": "exhausted", "code": "http_503"}
@@ -102,6 +102,9 @@ def rows(now_ms: int, plan: int) -> list[tuple[str, str, tuple[object, ...], str
         ("redrive: its orders", "redrive_items", (plan,), ""),
         ("redrive: decide", "redrive_decide", (plan,), ""),
         ("receiver check", "reconciliations", (), ""),
+        ("workers", "process_list", (), ""),
+        ("workers, living part", "process_live", (), ""),
+        ("queues", "queue_list", (), ""),
         ("audit", "audit_list", (), ""),
         ("audit: one event", "audit_event", (1,), ""),
         ("audit: one person", "audit_list", (), "who=tom"),
