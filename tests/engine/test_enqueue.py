@@ -1,12 +1,14 @@
 """Accepting orders: durable, once, and the same twice is one order (DESIGN section 4, "enqueue")."""
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from queue_app.models import Job, Queue, Tombstone
 from queue_app.policy.bodies import body_digest
+from queue_app.policy.canonical import canonical_json
 from queue_app.policy.errors import Conflict, InvalidOrder, QueueClosed, QueueFull
 from queue_app.services import queue
+from queue_app.store import arrivals
 from tests.engine.invariants import check_all
 from tests.engine.rows import DAY, T, declare, put, row, snapshot, stand, take
 
@@ -206,6 +208,45 @@ def test_a_batch_may_be_larger_than_what_one_statement_can_name():
     finally:
         if limit is not None:
             connection.connection.setlimit(9, limit)
+
+
+PAYLOADS = [
+    {}, {"a": "\\"}, {"a": "\\N", "b": "\\."}, {"a": "\t\n\r\b\f\u2028\x7f"}, {"a": 'x"y\'z,{}'},
+    {"a": "\U0001f35f "}, {"\\t": [1, 1.5, None, True, "%s %% ?"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by_copy", [False, True])
+def test_whatever_an_order_contains_is_kept_as_its_canonical_text(monkeypatch, by_copy):
+    monkeypatch.setattr(arrivals, "ROWS_BY_COPY", 1 if by_copy else 1_000)
+    orders = [{"id": f"n{place}", "quantity": 1, "payload": payload} for place, payload in enumerate(PAYLOADS)]
+    assert queue.enqueue_many(orders, now_ms=T) == ["accepted"] * len(PAYLOADS)
+    stored = Job.objects.order_by("seq").values_list("payload", flat=True)
+    assert list(stored) == [canonical_json(payload) for payload in PAYLOADS]
+    assert queue.enqueue_many(orders, now_ms=T) == ["duplicate"] * len(PAYLOADS)
+    assert [lease.payload for lease in queue.claim("w1", limit=99, now_ms=T)] == PAYLOADS
+    check_all()
+
+
+@pytest.mark.parametrize("by_copy", [False, True])
+def test_an_id_that_another_host_accepted_between_look_and_insert_is_passed_over(monkeypatch, by_copy):
+    """Differs because SQLite's write transaction lets nobody in between: there such a row means a mistake, and nothing
+    is written; PostgreSQL's unique key decides."""
+    monkeypatch.setattr(arrivals, "ROWS_BY_COPY", 1 if by_copy else 1_000)
+    put("a", "b")
+    real = arrivals.known_bodies
+    looks = iter([lambda _ids: {}, real])
+    monkeypatch.setattr(arrivals, "known_bodies", lambda ids: next(looks)(ids))
+    orders = [{"id": "c", "quantity": 7}, {"id": "b", "quantity": 8}, {"id": "a", "quantity": 7}]
+    if connection.vendor == "sqlite":
+        with pytest.raises(IntegrityError, match="this order exists"):
+            queue.enqueue_many(orders, now_ms=T)
+        assert Job.objects.count() == 2
+        return
+    accepted, conflict, duplicate = queue.enqueue_many(orders, now_ms=T)
+    assert (accepted, type(conflict), duplicate) == ("accepted", Conflict, "duplicate")
+    assert Job.objects.count() == 3
+    check_all("abc")
 
 
 # --- what is refused before anything is asked (the list of bad inputs) -----------------------------------------------
