@@ -8,6 +8,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import load_backend
 
+from queue_app.store import database
+
 
 def open_house(config: dict[str, Any]) -> BaseDatabaseWrapper:
     """A connection of its own by Django's dict of a database; nothing is connected yet."""
@@ -21,7 +23,9 @@ def living_in(house: BaseDatabaseWrapper) -> Iterator[None]:
     """Everything that asks for the default database gets this one, in this thread."""
     usual = connections[DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = house
+    database.is_postgresql.cache_clear()  # the house may be of the other kind
     try:
         yield
     finally:
         connections[DEFAULT_DB_ALIAS] = usual
+        database.is_postgresql.cache_clear()

@@ -86,7 +86,7 @@ def test_every_order_acknowledged_before_it_began_is_in_it_while_two_writers_go_
     with ExitStack() as stack:
         writers = [python("tests.backups.writer", name, environ=real_database.environ) for name in ("w1", "w2")]
         for writer in writers:
-            stack.callback(writer.wait)
+            stack.enter_context(writer)
             stack.callback(writer.kill)
         before = [writer.stdout.readline().strip() for writer in writers for _ in range(20)]
         backups.make(tmp_path / "monday")
