@@ -25,10 +25,11 @@ class Ended:
     lease: Held
     result: Result | None = None
     error: BaseException | None = None
+    took_ms: int = 0
 
 
 class Hands:
-    """`n` threads. `ring` is called, by one of them, when `group` leases have ended."""
+    """`n` threads. `ring` is called, by one of them, when `group` leases have ended or nothing waits for a thread."""
 
     def __init__(self, deliver: runs.Deliver, n: int, *, ring: Callable[[], None]) -> None:
         self.ended: deque[Ended] = deque()
@@ -86,25 +87,21 @@ class Hands:
         try:
             while (lease := self._work.get()) is not None:
                 self.ended.append(self._one(lease))
-                if not self.rung and len(self.ended) >= self.group:
+                if not self.rung and (len(self.ended) >= self.group or self._work.empty()):
                     self.rung = True
                     self._ring()
         finally:
             connections.close_all()  # if `deliver` asked the database, it did so in a connection of this thread
 
     def _one(self, lease: Held) -> Ended:
-        signal = lease.signal
-        if (
-            self.closed
-            or signal.cancelled
-            or signal.lost
-            or clock.monotonic_ms() + self.margin_ms > signal.good_until_ms
-        ):
+        signal, begun_ms = lease.signal, clock.monotonic_ms()
+        if self.closed or signal.cancelled or signal.lost or begun_ms + self.margin_ms > signal.good_until_ms:
             return Ended(lease)
         try:
-            return Ended(lease, runs.answer_of(self._deliver, lease))
+            result = runs.answer_of(self._deliver, lease)
         except Cancelled:
             return Ended(lease)
         except BaseException as error:  # the worker's thread lets it reach the caller
             self.closed = self.closed or not isinstance(error, Exception)
-            return Ended(lease, error=error)
+            return Ended(lease, error=error, took_ms=clock.monotonic_ms() - begun_ms)
+        return Ended(lease, result, took_ms=clock.monotonic_ms() - begun_ms)

@@ -30,7 +30,6 @@ log = structlog.get_logger(__name__)
 IDLE_MS = (100, 1_000)  # between looks at an empty queue
 TROUBLE_MS = (500, 30_000)  # between tries while the database refuses
 LOOK_MS = 500  # between looks at the queue's row: a pause or a cancel acts everywhere within a second
-MEASURE_MS = 20  # a shorter span says nothing about a rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,8 @@ class Worker:
         self._lease_ms = 0
         self._look_at_ms = self._claim_at_ms = 0
         self._beaten_ms = -BEAT_MS
-        self._measured_ms, self._measured_n, self._rate_mj, self._commit_ms = clock.monotonic_ms(), 0, 0, 5
+        self._ended_ms, self._mean_us, self._capacity_mj, self._commit_ms = 0, 0, 0, 5
+        self._rate_mj, self._rated_n = 0, 0  # of the time since the last beat
 
     @property
     def tally(self) -> Tally:
@@ -107,9 +107,8 @@ class Worker:
 
     def _step(self) -> bool:
         """One turn of the loop; whether to go on."""
-        self._measured_n += self._holding.gather()
         now = clock.monotonic_ms()
-        self._measure(now)
+        self._measure(now, *self._holding.gather())
         if self._holding.fatal is not None:
             self.stop()
         if self._told and self._drain_end_ms is None:
@@ -143,7 +142,8 @@ class Worker:
         if not self._settings.prefetch and not self._ahead() and len(self._holding) > self._settings.concurrency:
             self._holding.take_back()  # the receiver became slow: what waits here, another worker may begin
         if now - self._beaten_ms >= BEAT_MS:
-            self._beaten_ms = now
+            self._rate_mj = (self.tally.ended - self._rated_n) * 1_000_000 // (now - self._beaten_ms)
+            self._beaten_ms, self._rated_n = now, self.tally.ended
             settings, work = self._settings, self._work()
             life_signs.beat(settings.owner, "worker", settings.queue, self._trouble, work)
 
@@ -175,14 +175,14 @@ class Worker:
         return wanted + (0 if settings.prefetch else self._ahead()) - len(self._holding)
 
     def _ahead(self) -> int:
-        return paces.ahead(self._rate_mj, self._commit_ms)
+        return paces.ahead(self._capacity_mj, self._commit_ms)
 
-    def _measure(self, now: int) -> None:
-        span = now - self._measured_ms
-        if span >= MEASURE_MS:
-            self._rate_mj = paces.rate_mj(self._rate_mj, self._measured_n, span)
-            self._measured_ms, self._measured_n = now, 0
-            self._hands.group = paces.group(self._rate_mj)
+    def _measure(self, now: int, ended: int, took_ms: int) -> None:
+        if ended or not len(self._holding):
+            self._ended_ms = now
+        self._mean_us = paces.mean_us(self._mean_us, ended, took_ms, now - self._ended_ms)
+        self._capacity_mj = paces.capacity_mj(self._settings.concurrency, self._mean_us)
+        self._hands.group = paces.group(self._capacity_mj)
 
     def _over(self) -> bool:
         if self._drain_end_ms is not None and clock.monotonic_ms() >= self._drain_end_ms:
@@ -198,14 +198,14 @@ class Worker:
         """Wait until something is to be done: enough has ended, it is time to claim, renew or look, or `stop`."""
         now = clock.monotonic_ms()
         next_ms = self._look_at_ms
-        gathers = self._hands.group > 1 and len(self._holding) > self._settings.concurrency  # no hand is free
+        gathers = self._hands.group > 1 and self._hands.waiting() > 0  # nobody has nothing to do
         if self._room() > 0 and not gathers:
             next_ms = min(next_ms, self._claim_at_ms)
         if not len(self._holding):
             if next_ms > now:
                 self._wait((next_ms - now) / 1000)
             return
-        if self._hands.group > 1:
+        if gathers:
             next_ms = min(next_ms, now + paces.GATHER_MS)
         if self._drain_end_ms is not None:
             next_ms = min(next_ms, self._drain_end_ms)

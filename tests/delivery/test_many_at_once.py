@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from queue_app import clock
 from queue_app.delivery.http import HttpDelivery
 from queue_app.delivery.worker import Settings, Worker
 from queue_app.models import Job, Process
@@ -27,15 +28,18 @@ def accept(n: int) -> None:
 
 
 def test_as_many_are_delivered_at_once_as_there_are_hands_and_slow_ones_are_not_taken_ahead(
-    real_database: RealDatabase,
+    real_database: RealDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accept(12)
+    spent_ms, real = [0], clock.monotonic_ms
+    monkeypatch.setattr(clock, "monotonic_ms", lambda: real() + spent_ms[0])
     together = threading.Barrier(4, timeout=LIMIT_S)
     leased: list[int] = []
 
     def deliver(_lease: Held) -> bool:
         if together.wait() == 0:
             leased.append(Job.objects.filter(state="leased").count())
+            spent_ms[0] += 200  # that long does each of these four take
         together.wait()
         return True
 
@@ -75,7 +79,7 @@ def test_what_waits_in_hand_of_a_receiver_that_became_slow_is_given_back(real_da
         return True
 
     worker = Worker(deliver, Settings("w", until_idle=True))
-    worker._rate_mj = 2_000_000  # it thinks that they are fast
+    worker._mean_us = 500  # it thinks that they are fast
     tally = worker.run()
     assert given_back == [True]
     assert (tally.ok, tally.back) == (3, 2)

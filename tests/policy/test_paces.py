@@ -27,14 +27,21 @@ def test_what_is_taken_ahead_lasts_for_the_gathering_and_the_commit_and_is_bound
     assert paces.ahead(1_000 * SECOND_MJ, 10_000) == paces.MAX_AHEAD
 
 
-def test_the_rate_follows_what_happens_within_half_a_second() -> None:
-    rate = 0
-    for _ in range(25):
-        rate = paces.rate_mj(rate, 20, 20)
-    assert 0.8 * SECOND_MJ < rate <= SECOND_MJ
-    for _ in range(25):
-        rate = paces.rate_mj(rate, 0, 20)
-    assert rate < 0.2 * SECOND_MJ
-    assert paces.rate_mj(rate, 0, 250) == 0, "a receiver that stands still is seen at once"
-    assert paces.rate_mj(rate, 5, 0) == rate, "no time, no rate"
-    assert paces.rate_mj(0, 1, 10_000) == 100
+@pytest.mark.parametrize(
+    ("hands", "mean_us", "capacity_mj"), [(1, 1_000_000, 1_000), (8, 2_000, 4 * SECOND_MJ), (8, 0, 0), (1, 1, 10**9)]
+)
+def test_the_capacity_is_what_the_hands_could_do_and_nothing_before_it_is_known(
+    hands: int, mean_us: int, capacity_mj: int
+) -> None:
+    assert paces.capacity_mj(hands, mean_us) == capacity_mj
+
+
+def test_the_mean_follows_what_deliveries_take_and_sees_a_receiver_that_stands_still() -> None:
+    mean = paces.mean_us(0, 4, 20, 0)
+    assert mean == 5_000, "the first ones are believed"
+    for _ in range(6):
+        mean = paces.mean_us(mean, 40, 40, 0)
+    assert 1_000 <= mean < 1_100
+    assert paces.mean_us(mean, 0, 0, 700) == 700_000
+    assert paces.mean_us(mean, 0, 0, 0) == mean
+    assert paces.mean_us(0, 10, 0, 0) == 50, "less than a millisecond for all of them is not nothing"
