@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -78,14 +78,14 @@ def writes(_: int) -> list[float]:
 ROLES: dict[str, Callable[[int], list[float]]] = {"fill": fill, "turns": turns, "claims": claims, "writes": writes}
 
 
-def serve() -> None:
+def serve(roles: Mapping[str, Callable[[int], list[float]]]) -> None:
     """One round for each line `[role, number]` on standard input."""
     import django
 
     django.setup()
     for line in sys.stdin:
         role, number = json.loads(line)
-        print(json.dumps(ROLES[role](number)), flush=True)
+        print(json.dumps(roles[role](number)), flush=True)
 
 
 # --- in the parent --------------------------------------------------------------------------------------------------
@@ -106,9 +106,9 @@ class Crew:
 
 
 @contextmanager
-def crew(environ: dict[str, str], size: int) -> Iterator[Crew]:
-    """Start workers; they end when their input does."""
-    command = [sys.executable, "-m", "tests.bench.bench_engine", "serve"]
+def crew(environ: dict[str, str], size: int, module: str = "tests.bench.bench_engine") -> Iterator[Crew]:
+    """Start workers of a benchmark; they end when their input does."""
+    command = [sys.executable, "-m", module, "serve"]
     with ExitStack() as stack:
         processes = []
         for _ in range(size):
@@ -157,4 +157,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    serve() if sys.argv[1:] == ["serve"] else main()
+    serve(ROLES) if sys.argv[1:] == ["serve"] else main()

@@ -1,0 +1,152 @@
+"""What the database alone can do with the product's own statements: no Django, no rules, no checks.
+
+The texts are the product's: heard while it carries out one turn. `least` is the shortest SQL that could claim and finish
+at all; it keeps no evidence, asks no policy, and is below what any correct queue of this kind can do.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+Turn = Callable[[list[Any], int], list[Any]]
+
+
+class Driver:
+    """The raw driver with a connection of its own, set as the product sets its own."""
+
+    def __init__(self) -> None:
+        from django.db import connection
+
+        connection.ensure_connection()
+        self.postgresql = connection.vendor == "postgresql"
+        if self.postgresql:
+            import psycopg
+
+            config = connection.settings_dict
+            self._session: Any = psycopg.connect(
+                host=config["HOST"], port=config["PORT"], user=config["USER"], dbname=config["NAME"], autocommit=True
+            )
+            self._session.prepare_threshold = 0
+        else:
+            import sqlite3
+
+            config = connection.settings_dict
+            self._session = sqlite3.connect(config["NAME"], isolation_level=None, timeout=20)
+            for pragma in config["OPTIONS"]["init_command"].split(";"):
+                self._session.execute(pragma)
+            self._session.execute("PRAGMA foreign_keys = ON")
+
+    def rows(self, sql: str, values: list[Any]) -> list[Any]:
+        """One statement and its rows."""
+        if self.postgresql:
+            return list(self._session.execute(sql, values).fetchall())
+        return list(self._session.execute(sql.replace("%s", "?"), values).fetchall())
+
+    def begin(self) -> None:
+        """A write transaction."""
+        self._session.execute("BEGIN" if self.postgresql else "BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Durable."""
+        self._session.execute("COMMIT")
+
+    def load(self, rows: list[tuple[Any, ...]]) -> None:
+        """Rows of `jobs` (id, seq, deadline, now) the fastest way that the driver has, in one transaction."""
+        columns = (
+            "id, seq, queue, order_key, quantity, payload, state, reason, code, attempts, max_attempts, token, "
+            "available_at, deadline, created_at_ms, changed_at_ms, redriven, waited_ms"
+        )
+        whole = [
+            (key, seq, "snacks", "", 1, "{}", "pending", "", "", 0, 3, 0, now, deadline, now, now, 0, 0)
+            for key, seq, deadline, now in rows
+        ]
+        self.begin()
+        if self.postgresql:
+            with self._session.cursor() as cursor, cursor.copy(f"COPY jobs ({columns}) FROM STDIN") as copy:
+                for row in whole:
+                    copy.write_row(row)
+        else:
+            marks = ", ".join(["?"] * len(whole[0]))
+            self._session.executemany(f"INSERT INTO jobs ({columns}) VALUES ({marks})", whole)
+        self.commit()
+
+    def seqs(self, count: int) -> list[int]:
+        """Places in the order of acceptance."""
+        if self.postgresql:
+            return [row[0] for row in self.rows("SELECT nextval('jobs_seq') FROM generate_series(1, %s)", [count])]
+        (last,) = self.rows("UPDATE heads SET seq = seq + %s WHERE name = 'jobs' RETURNING seq", [count])
+        return list(range(last[0] - count + 1, last[0] + 1))
+
+
+def heard(turn: Callable[[], object]) -> list[str]:
+    """The statements of the product while it does something, without BEGIN and COMMIT."""
+    from django.db import connection
+
+    texts: list[str] = []
+
+    def listen(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        texts.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(listen):
+        turn()
+    return [text for text in texts if text.split()[0] in ("SELECT", "UPDATE", "INSERT", "WITH")]
+
+
+def same(driver: Driver) -> Turn:
+    """The product's own statements of one shared transaction, with values made by hand."""
+    from queue_app.services import queue
+    from queue_app.store.given import Given
+
+    queue.enqueue_many([{"id": f"h{time.time_ns()}-{n}", "quantity": 1} for n in range(2)])
+    (lease,) = queue.claim("hear")
+    texts = heard(lambda: queue.finish_and_claim([queue.Result(lease.id, lease.token, "ok")], "hear"))
+    if driver.postgresql:
+        assert texts[0] == "SELECT snackops_now_ms()", texts
+        texts = texts[1:]
+    hold, done, standing, due, take = texts
+    given = Given.values
+
+    def turn(before: list[Any], limit: int) -> list[Any]:
+        driver.begin()
+        now = driver.rows("SELECT snackops_now_ms()", [])[0][0] if driver.postgresql else int(time.time() * 1000)
+        if before:
+            driver.rows(hold, given([(row[0],) for row in before]))
+            driver.rows(done, [now, *given([(row[0], row[10] + 1) for row in before])])
+        driver.rows(standing, ["snacks"])
+        found = driver.rows(due, ["snacks", now, now, limit])
+        if found:
+            driver.rows(take, ["raw", now + 30_000, now, *given([(row[0], row[5], row[10]) for row in found])])
+        driver.commit()
+        return found
+
+    return turn
+
+
+def least(driver: Driver) -> Turn:
+    """Two statements a turn."""
+    skip = " FOR UPDATE SKIP LOCKED" if driver.postgresql else ""
+    take = (
+        "UPDATE jobs SET state = 'leased', owner = 'raw', lease_until = %s, attempts = attempts + 1, token = token + 1, "
+        "changed_at_ms = %s WHERE id IN (SELECT id FROM jobs WHERE queue = 'snacks' AND state IN ('pending', 'leased') "
+        "AND available_at <= %s AND (state = 'pending' OR lease_until <= %s) ORDER BY available_at, seq LIMIT %s"
+        f"{skip}) RETURNING id, token, payload"
+    )
+    from queue_app.store.given import Given
+
+    proof = Given("id text, token bigint")
+    end = (
+        "UPDATE jobs SET state = 'done', owner = NULL, lease_until = NULL, changed_at_ms = %s "
+        f"FROM {proof.table} WHERE jobs.id = g.id AND jobs.state = 'leased' AND jobs.token = g.token RETURNING jobs.id"
+    )
+
+    def turn(before: list[Any], limit: int) -> list[Any]:
+        now = int(time.time() * 1000)
+        driver.begin()
+        if before:
+            driver.rows(end, [now, *proof.values([row[:2] for row in before])])
+        found = driver.rows(take, [now + 30_000, now, now, now, limit])
+        driver.commit()
+        return found
+
+    return turn
