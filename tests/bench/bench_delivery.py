@@ -58,8 +58,8 @@ def _rss_mb() -> float:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def _without(url: str, n: int) -> float:
-    """Seconds for `n` deliveries without the queue."""
+def _without(url: str, n: int) -> tuple[float, float]:
+    """Seconds by the clock and of this process's CPU for `n` deliveries without the queue."""
     from queue_app.delivery.http import HttpDelivery
     from queue_app.policy.attempts import Lease
 
@@ -75,19 +75,19 @@ def _without(url: str, n: int) -> float:
 
     with HttpDelivery(url, connect_ms=5_000, read_ms=5_000, total_ms=10_000) as deliver:
         threads = [threading.Thread(target=run) for _ in range(CONCURRENCY)]
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return time.perf_counter() - begun
+        return time.perf_counter() - begun, time.process_time() - cpu
 
 
 _names = itertools.count()
 
 
-def _with(url: str, n: int) -> float:
-    """Seconds for `n` deliveries with the queue, from the first claim to the last order's `done`."""
+def _with(url: str, n: int) -> tuple[float, float]:
+    """The same with the queue, from the first claim to the last order's `done`."""
     from queue_app.delivery.http import HttpDelivery
     from queue_app.delivery.worker import Settings, Worker
     from queue_app.services import queue
@@ -98,11 +98,11 @@ def _with(url: str, n: int) -> float:
         queue.enqueue_many([{"id": f"q{name}-{k}", "quantity": 1, "payload": {"item": "ramen"}} for k in orders])
     with HttpDelivery(url, connect_ms=5_000, read_ms=5_000, total_ms=10_000) as deliver:
         worker = Worker(deliver, Settings(f"bench-{name}", concurrency=CONCURRENCY, until_idle=True))
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         tally = worker.run()
-        seconds = time.perf_counter() - begun
+        spent = time.perf_counter() - begun, time.process_time() - cpu
     assert tally.ok == n, tally
-    return seconds
+    return spent
 
 
 def _measure(url: str, n: int, rounds: int, answers: Any) -> None:
@@ -119,7 +119,7 @@ def _measure(url: str, n: int, rounds: int, answers: Any) -> None:
     _with(url, n // 5)
     start_mb, found = _rss_mb(), []
     for _round in range(rounds):
-        found.append((n / _without(url, n), n / _with(url, n)))
+        found.append((_without(url, n), _with(url, n)))
     answers.send((found, start_mb, _rss_mb()))
 
 
@@ -142,13 +142,14 @@ def main() -> None:
         found, start_mb, end_mb = answers.recv()
         worker.join()
         receiver.terminate()
-    bare = statistics.median(pair[0] for pair in found)
-    queued = statistics.median(pair[1] for pair in found)
-    ratios = [pair[1] / pair[0] for pair in found]
+    bare, queued = ([n / pair[side][0] for pair in found] for side in (0, 1))
+    ratios = [fast / slow for slow, fast in zip(bare, queued, strict=True)]
+    cpu = [statistics.median(pair[side][1] / n * 1e6 for pair in found) for side in (0, 1)]
     print(f"{n:,} orders a round, {rounds} rounds, {CONCURRENCY} at once, load {os.getloadavg()[0]:.1f}")
-    print(f"without the queue  {bare:8,.0f}/s")
-    print(f"with the queue     {queued:8,.0f}/s")
+    print(f"without the queue  {statistics.median(bare):8,.0f}/s {cpu[0]:8,.0f} us CPU each")
+    print(f"with the queue     {statistics.median(queued):8,.0f}/s {cpu[1]:8,.0f} us CPU each")
     print(f"ratio              {statistics.median(ratios):8.2f}   ({', '.join(f'{ratio:.2f}' for ratio in ratios)})")
+    print(f"ratio of CPU       {cpu[0] / cpu[1]:8.2f}")
     print(f"memory             {start_mb:8.1f} MB at the start, {end_mb:.1f} MB at the end")
 
 
