@@ -106,6 +106,11 @@ class Detail:
         return least_trial(self.canary, self.round)
 
     @property
+    def next_left_ms(self) -> int:
+        """How long what is at stake takes in the round that would be decided on: its slow start begins anew."""
+        return buckets.duration_ms(self.at_stake, max(self.line.rate_mj, 1), self.terms.steps)
+
+    @property
     def choices(self) -> tuple[CauseLine, ...]:
         """The causes that an approver may leave out now."""
         return tuple(cause for cause in self.causes if cause.at_stake)

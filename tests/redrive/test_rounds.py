@@ -235,3 +235,17 @@ def test_of_very_many_steps_the_last_are_told(clock, operator, team_lead, monkey
     steps, more = plan_story.story(plan.pk, ())
     assert [step.event.action for step in steps] == ["batch.begin", "batch.pace", "batch.pause"]
     assert more
+
+
+def test_a_new_round_begins_its_slow_start_anew(clock, operator, team_lead):
+    die(60)
+    plan = approved(operator, team_lead, Terms(10_000, steps=((1_000, 10),), canary=0))
+    ticks.begin(plan.pk)
+    for _second in range(8):
+        clock.advance(1_000)
+        ticks.tick(plan.pk)
+    batches.pause(operator, plan.pk)
+    detail = reads.detail(plan.pk, clock.now)
+    left = detail.at_stake
+    assert detail.next_left_ms == 10_000 + (left - 10) * 100
+    assert detail.left_ms < detail.next_left_ms

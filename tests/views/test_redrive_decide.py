@@ -162,6 +162,7 @@ def test_a_lead_sees_what_why_and_how_it_stops(clock: Clock, operator: User, tea
             "fixed · INC-9 · oda",
             "A disk was full.",
             "5/s for 1 min, 10/s for 5 min",
+            "25 orders, slowly at first, then at 20/s: about 5 s" if name == "redrive_decide" else "",
             "25, the oldest first",
             "7 orders first",
             "waits for its results for 1 min 30 s at most, then pauses",
