@@ -66,7 +66,7 @@ def parse(raw: bytes) -> Manifest:
         raise BadManifest(f"The backup is of format {found['format']}, and this version reads format {FORMAT} only.")
     try:
         return _manifest(found)
-    except (KeyError, TypeError, ValueError, InvalidAnchor):
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidAnchor):
         raise BadManifest("The backup's manifest is damaged: a value is missing or of a wrong kind.") from None
 
 
