@@ -18,7 +18,8 @@ EACH_BY_NAME = 3  # so many delivered orders are named in the log; of a larger g
 
 @dataclass(slots=True)
 class Tally:
-    """How the attempts of one worker ended. `back`: given back, not begun; `left`: still leased when it ended."""
+    """How the attempts of one worker ended. `back`: given back, not begun; `left`: still leased when it ended; `stuck`:
+    orders of the queue that wait for a person, because the one before them is in quarantine."""
 
     ok: int = 0
     retry: int = 0
@@ -27,6 +28,7 @@ class Tally:
     refused: int = 0  # told too late: another worker had taken over
     back: int = 0
     left: int = 0
+    stuck: int = 0
 
     @property
     def ended(self) -> int:

@@ -166,6 +166,8 @@ class Worker:
             self._holding.report(leases.finish_many(results))
         if settings.until_empty and (self._dry or self._paused) and not len(self._holding):
             self._empty = sizes.unfinished(settings.queue) == 0
+            if self._policy is not None and self._policy.ordering == "ordered":
+                self.tally.stuck = sizes.stuck(settings.queue)
 
     def _room(self) -> int:
         if self._drain_end_ms is not None or self._paused or self._policy is None:
@@ -192,7 +194,7 @@ class Worker:
         if self._drain_end_ms is not None or (self._settings.until_idle and self._dry):
             return True
         cancelled = self._paused and self._policy is not None and not self._policy.accepting
-        return self._settings.until_empty and (cancelled or self._empty)
+        return self._settings.until_empty and (cancelled or self._empty or self.tally.stuck > 0)
 
     def _rest(self) -> None:
         """Wait until something is to be done: enough has ended, it is time to claim, renew or look, or `stop`."""

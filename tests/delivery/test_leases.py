@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from queue_app import clock as product_clock
 from queue_app.delivery.worker import Settings, Worker
 from queue_app.models import Failure, Job, Queue
+from queue_app.policy.errors import Permanent
 from queue_app.policy.queues import QueuePolicy
 from queue_app.receiver.ledger import Ledger
 from queue_app.services import leases, queue, runs
@@ -155,3 +156,19 @@ def test_the_end_of_a_cancelled_queue_comes_without_its_orders_and_loses_none() 
     tally = Worker(lambda _lease: True, Settings("w", "drinks", until_empty=True)).run()
     assert (tally.ended, tally.back) == (0, 0)
     assert set(Job.objects.values_list("state", "attempts")) == {("pending", 0)}
+
+
+@pytest.mark.django_db
+def test_what_waits_behind_an_order_in_quarantine_does_not_keep_the_worker_for_ever() -> None:
+    queues.declare(QueuePolicy("bank", ordering="ordered"))
+    for job_id, key in (("b-1", "k"), ("b-2", "k"), ("b-3", "k"), ("b-4", "other")):
+        queue.enqueue(job_id, 1, queue="bank", order_key=key)
+
+    def deliver(lease: Held) -> bool:
+        if lease.id == "b-1":
+            raise Permanent("http_422")
+        return True
+
+    tally = Worker(deliver, Settings("w", "bank", until_empty=True), wait=lambda _seconds: None).run()
+    assert (tally.ok, tally.permanent, tally.stuck) == (1, 1, 2)
+    assert list(Job.objects.order_by("seq").values_list("state", flat=True)) == ["dead", "pending", "pending", "done"]

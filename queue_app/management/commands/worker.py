@@ -5,9 +5,11 @@ import os
 import re
 import signal
 import socket
+from dataclasses import asdict
 from types import FrameType
 from typing import Any, NoReturn
 
+import structlog
 from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 from django.db import DatabaseError, InterfaceError
 
@@ -20,13 +22,20 @@ from queue_app.policy.queues import check_start
 from queue_app.reads import ends
 from queue_app.store import queues
 
+log = structlog.get_logger(__name__)
+
 MAX_CONCURRENCY = 256
+STUCK = (
+    "{n:,} orders of this ordered queue wait behind orders in quarantine: redrive those, "
+    "or let a team lead record that later ones may pass."
+)
 EPILOG = """
 SIGTERM or Ctrl-C: nothing new begins, what runs may end within --drain-s, the rest is given back with
 its try not spent.
 
 exit status: 0 told to stop, or all ended, and nothing of its own is left behind; 1 the time for what
-ran was over: those orders come back when their leases end; 2 the settings cannot work
+ran was over: those orders come back when their leases end; or, with --until-empty, the rest waits
+behind an order in quarantine for a person; 2 the settings cannot work
 """
 
 
@@ -67,8 +76,9 @@ class Command(BaseCommand):
             self._give_up(str(error))
         with deliver:
             tally = run(Worker(deliver, settings))
+        log.info("worker_ended", worker=settings.owner, queue=settings.queue, **asdict(tally))
         self._say(tally, settings.queue)
-        if tally.left:
+        if tally.left or tally.stuck:
             raise SystemExit(1)
 
     def _settings(self, total_ms: int, options: dict[str, Any]) -> Settings:
@@ -103,6 +113,8 @@ class Command(BaseCommand):
             stands = "How the queue stands is not known: the database cannot be read."
         try:
             self.stdout.write(_words(tally))
+            if tally.stuck:
+                self.stdout.write(STUCK.format(n=tally.stuck))
             self.stdout.write(stands)
             self.stdout.flush()
         except (OSError, AttributeError):  # nobody reads it, or there is no standard output at all
