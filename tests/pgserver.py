@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,21 @@ _DEBIAN = Path("/usr/lib/postgresql")
 
 @dataclass(frozen=True)
 class Server:
-    """A running server; trusts every connection from this machine."""
+    """A running server; trusts every connection from this machine. `control(command)` calls pg_ctl for it."""
 
     port: int
     bin: Path
+    control: Callable[..., None]
+    data: Path
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        return int((self.data / "postmaster.pid").read_text(encoding="ascii").split()[0])
+
+    def restart(self) -> None:
+        """As after a crash: nobody is asked, nothing is finished."""
+        self.control("-w", "-m", "immediate", "restart")
 
     @property
     def url(self) -> str:
@@ -90,9 +101,10 @@ def server(*, durable: bool = False) -> Iterator[Server]:
 
         call("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C.UTF-8")
         port = _free_port()
-        call("pg_ctl", "-w", "-l", run / "log", "-o", _settings(run, port, durable=durable), "start")
+        options = ("-l", run / "log", "-o", _settings(run, port, durable=durable))
+        call("pg_ctl", "-w", *options, "start")
         try:
-            yield Server(port, programs)
+            yield Server(port, programs, lambda *command: call("pg_ctl", *options, *command), run / "data")
         finally:
             call("pg_ctl", "-m", "immediate", "stop", check=False)
     finally:
