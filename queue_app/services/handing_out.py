@@ -7,24 +7,20 @@ from collections.abc import Sequence
 
 from queue_app.policy.attempts import Lease
 from queue_app.policy.decisions import burial
-from queue_app.policy.queues import QueuePolicy
 from queue_app.services import gates
 from queue_app.store import evidence, jobs
 from queue_app.store.evidence import End, FailureRow
 from queue_app.store.jobs import JobRow
+from queue_app.store.queues import Standing
 
 BURIALS_PER_CALL = 100  # a claim stays short however many dead-by-now jobs stand before the living ones
 LEASE_EXPIRED = "lease_expired"  # outcome and code of a token whose worker never said anything
 
 
-def hand_out(
-    owner: str, policy: QueuePolicy, limit: int, lease_ms: int | None, now: int, *, troubled: bool
-) -> list[Lease]:
-    """Up to `limit` leases of the queue by (available_at, seq); nothing while it is paused or its gate lets none through.
-
-    `troubled` as `store.queues.standing` told it.
-    """
-    grant = _grant(policy, limit, now, troubled=troubled)
+def hand_out(owner: str, standing: Standing, limit: int, lease_ms: int | None) -> list[Lease]:
+    """Up to `limit` leases of the queue by (available_at, seq); nothing while it is paused or its gate lets none through."""
+    policy, now = standing.policy, standing.now_ms
+    grant = _grant(standing, limit)
     until = now + (policy.lease_ms if lease_ms is None else lease_ms)
     taken: list[Lease] = []
     left = BURIALS_PER_CALL
@@ -45,12 +41,13 @@ def hand_out(
     return taken
 
 
-def _grant(policy: QueuePolicy, limit: int, now: int, *, troubled: bool) -> gates.Grant:
+def _grant(standing: Standing, limit: int) -> gates.Grant:
+    policy = standing.policy
     if policy.paused:
         return gates.Grant(0)
-    if policy.delivery_rate_mj is None and not troubled:
+    if policy.delivery_rate_mj is None and not standing.troubled:
         return gates.Grant(limit)
-    return gates.granted(policy, now, limit)
+    return gates.granted(policy, standing.now_ms, limit)
 
 
 def _lease(living: Sequence[JobRow], owner: str, now: int, until: int) -> list[Lease]:

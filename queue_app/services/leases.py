@@ -13,6 +13,7 @@ from queue_app.services.ending import end_all
 from queue_app.services.handing_out import hand_out
 from queue_app.store import database, ends, evidence, queues
 from queue_app.store.evidence import FailureRow
+from queue_app.store.queues import Standing
 
 MAX_CLAIM = 1_000
 MAX_LEASE_MS = 86_400_000
@@ -29,7 +30,8 @@ def claim(
     """
     _check_claim(owner, queue, limit, lease_ms)
     with database.write():
-        return _hand_out(owner, queue, limit, lease_ms, database.instant(now_ms))
+        standing = _standing(queue, now_ms)
+        return hand_out(owner, standing, limit, lease_ms)
 
 
 def finish(
@@ -82,9 +84,11 @@ def finish_and_claim(
     checked = [check_result(result) for result in results]
     _check_claim(owner, queue, limit, lease_ms)
     with database.write():
-        now = database.instant(now_ms)
-        states = end_all(checked, now, _policies())
-        return [state is not None for state in states], _hand_out(owner, queue, limit, lease_ms, now)
+        standing = _standing(queue, now_ms)
+        states = end_all(checked, standing.now_ms, _policies())
+        if standing.troubled or any(result.outcome != "ok" for result in checked):
+            standing = _standing(queue, standing.now_ms)  # what has ended may have moved the gate
+        return [state is not None for state in states], hand_out(owner, standing, limit, lease_ms)
 
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
@@ -175,12 +179,12 @@ def _policies() -> Callable[[str], QueuePolicy]:
     return functools.cache(_policy)
 
 
-def _hand_out(owner: str, queue: str, limit: int, lease_ms: int | None, now: int) -> list[Lease]:
+def _standing(queue: str, now_ms: int | None) -> Standing:
+    """How the queue stands, at the caller's instant if one was given."""
     standing = queues.standing(queue)
     if standing is None:
         raise InvalidOrder(f"No queue {queue!r} is declared.")
-    policy, troubled = standing
-    return hand_out(owner, policy, limit, lease_ms, now, troubled=troubled)
+    return standing if now_ms is None else standing._replace(now_ms=database.instant(now_ms))
 
 
 def _check_claim(owner: str, queue: str, limit: int, lease_ms: int | None) -> None:

@@ -1,13 +1,13 @@
 """The rows of `queues`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from queue_app.models import Queue
 from queue_app.policy.queues import QueuePolicy
-from queue_app.store.database import is_postgresql
+from queue_app.store.database import is_postgresql, now_ms
 from queue_app.store.gates import troubled
 from queue_app.store.statements import fetch
 
@@ -45,10 +45,22 @@ def policy_of(name: str, *, lock: bool = False) -> QueuePolicy | None:
     return _policy(row) if row else None
 
 
-def standing(name: str) -> tuple[QueuePolicy, bool] | None:
-    """Inside a write transaction: a queue's policy, and whether its gate is `store.gates.troubled`; one look for both."""
-    rows = fetch(f"SELECT {', '.join(_FIELDS)}, {troubled('queues.name')} FROM queues WHERE name = %s", [name])
-    return (_policy(rows[0][:-1]), bool(rows[0][-1])) if rows else None
+class Standing(NamedTuple):
+    """How a queue stands at an instant; `troubled` as in `store.gates`."""
+
+    policy: QueuePolicy
+    troubled: bool
+    now_ms: int
+
+
+def standing(name: str) -> Standing | None:
+    """Inside a write transaction: how a queue stands by the clock of the database; all in one look."""
+    clock = "snackops_now_ms()" if is_postgresql() else "0"
+    rows = fetch(f"SELECT {', '.join(_FIELDS)}, {troubled('queues.name')}, {clock} FROM queues WHERE name = %s", [name])
+    if not rows:
+        return None
+    *policy, in_trouble, now = rows[0]
+    return Standing(_policy(policy), bool(in_trouble), now if is_postgresql() else now_ms())
 
 
 def _policy(row: Sequence[Any]) -> QueuePolicy:

@@ -101,19 +101,16 @@ def same(driver: Driver) -> Turn:
     queue.enqueue_many([{"id": f"h{time.time_ns()}-{n}", "quantity": 1} for n in range(2)])
     (lease,) = queue.claim("hear")
     texts = heard(lambda: queue.finish_and_claim([queue.Result(lease.id, lease.token, "ok")], "hear"))
-    if driver.postgresql:
-        assert texts[0] == "SELECT snackops_now_ms()", texts
-        texts = texts[1:]
-    hold, done, standing, due, take = texts
+    standing, hold, done, due, take = texts
     given = Given.values
 
     def turn(before: list[Any], limit: int) -> list[Any]:
         driver.begin()
-        now = driver.rows("SELECT snackops_now_ms()", [])[0][0] if driver.postgresql else int(time.time() * 1000)
+        (queue_row,) = driver.rows(standing, ["snacks"])
+        now = queue_row[-1] if driver.postgresql else int(time.time() * 1000)
         if before:
             driver.rows(hold, given([(row[0],) for row in before]))
             driver.rows(done, [now, *given([(row[0], row[10] + 1) for row in before])])
-        driver.rows(standing, ["snacks"])
         found = driver.rows(due, ["snacks", now, now, limit])
         if found:
             driver.rows(take, ["raw", now + 30_000, now, *given([(row[0], row[5], row[10]) for row in found])])

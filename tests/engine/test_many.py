@@ -16,7 +16,7 @@ from tests.engine.invariants import check_all
 from tests.engine.rows import LEASE, T, declare
 
 pytestmark = pytest.mark.django_db
-EXAMPLES = int(os.environ.get("SNACKOPS_TEST_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("SNACKOPS_TEST_EXAMPLES", "12"))
 IDS = "abcdef"
 STEPS = st.lists(
     st.tuples(
