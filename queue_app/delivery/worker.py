@@ -160,14 +160,20 @@ class Worker:
             self._holding.report(answers)
             self._holding.take(taken, before + self._lease_ms)
             self._dry = not taken
-            self._claim_at_ms = now + self._idle_ms if len(taken) < room else 0
-            self._idle_ms = min(self._idle_ms * 2, IDLE_MS[1]) if self._dry else IDLE_MS[0]
+            self._plan_next_claim(now, full=len(taken) == room)
         elif results:
             self._holding.report(leases.finish_many(results))
         if settings.until_empty and (self._dry or self._paused) and not len(self._holding):
             self._empty = sizes.unfinished(settings.queue) == 0
             if self._policy is not None and self._policy.ordering == "ordered":
                 self.tally.stuck = sizes.stuck(settings.queue)
+
+    def _plan_next_claim(self, now: int, *, full: bool) -> None:
+        """At once if there may be more; else soon, and less and less often while nothing comes."""
+        if not self._dry or (self._policy and self._policy.delivery_rate_mj):
+            self._idle_ms = IDLE_MS[0]  # a rate lets through what it holds back for moments only
+        self._claim_at_ms = 0 if full else now + self._idle_ms
+        self._idle_ms = min(self._idle_ms * 2, IDLE_MS[1])
 
     def _room(self) -> int:
         if self._drain_end_ms is not None or self._paused or self._policy is None:
