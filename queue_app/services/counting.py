@@ -41,14 +41,19 @@ def rebuild(*, wait: Callable[[float], object], now_ms: int | None = None) -> Re
         if not found:
             return Report(now, (), mended=False)
         try:
-            with database.write():
-                recounts.correct(found, corrections)
-                chain.append([_event(found, database.instant(now_ms))])
+            _mend(found, corrections, now_ms)
             return Report(now, tuple(found), mended=True)
         except recounts.Recounted:
             if left == 1:
                 raise
     raise AssertionError("unreachable")
+
+
+@database.retried
+def _mend(found: list[Difference], corrections: int, now_ms: int | None) -> None:
+    with database.write():
+        recounts.correct(found, corrections)
+        chain.append([_event(found, database.instant(now_ms))])
 
 
 def _measured(now: int, wait: Callable[[float], object]) -> tuple[list[Difference], int]:

@@ -96,6 +96,7 @@ def remove_round(
     return done
 
 
+@database.retried
 def remove_bite(
     before: Mapping[str, int],
     after: int,
@@ -119,15 +120,17 @@ def remove_bite(
         now = database.now_ms()
         if places.kept_off(places.RECOUNT, now):
             return Bite({}, after, size, 0, kept_off=True)
-        removed = _remove(seen.jobs, before, now, archived=archive is not None, told=set() if told is None else told)
+        removed = _remove(seen.jobs, before, now, archived=archive is not None, told=told)
         if whole:
             places.remember(places.RETENTION, 0 if seen.last else seen.after)
+    if told is not None:
+        told.update(removed)  # not before the commit: a transaction that begins anew tells anew
     held_ms = clock.monotonic_ms() - began_ms
     return Bite(removed, None if seen.last else seen.after, next_bite(size, held_ms), held_ms)
 
 
 def _remove(
-    jobs: Sequence[DoneJob], before: Mapping[str, int], now: int, *, archived: bool, told: set[str]
+    jobs: Sequence[DoneJob], before: Mapping[str, int], now: int, *, archived: bool, told: set[str] | None
 ) -> dict[str, int]:
     gone = done_jobs.remove(jobs, before)
     removed = [job for job in jobs if job.id in gone]
@@ -135,10 +138,9 @@ def _remove(
         return {}
     tombstones.bury(removed, now)
     by_queue = Counter(job.queue for job in removed)
-    new = sorted(set(by_queue) - told)  # one event a round: how many went, the tombstones tell
+    new = sorted(set(by_queue) - (told or set()))  # one event a round: how many went, the tombstones tell
     if new:
         chain.append([_event(queue, before[queue], now, archived=archived) for queue in new])
-        told.update(new)
     return dict(by_queue)
 
 
@@ -155,13 +157,18 @@ def _event(queue: str, before_ms: int, now: int, *, archived: bool) -> Event:
 # --- what gathers by itself -----------------------------------------------------------------------------------------
 
 
-def tidy_if_due(now_ms: int | None = None) -> dict[str, int] | None:
-    """Tidy once a minute over all processes together; what was dropped, or None when it is not this one's turn."""
+@database.retried
+def _my_turn(now_ms: int | None) -> int | None:
+    """The instant, if it is this process's turn to tidy."""
     with database.write():
         now = database.instant(now_ms)
-        if not places.take_turn(places.TIDYING, now, TIDY_EVERY_MS):
-            return None
-    return tidy(now)
+        return now if places.take_turn(places.TIDYING, now, TIDY_EVERY_MS) else None
+
+
+def tidy_if_due(now_ms: int | None = None) -> dict[str, int] | None:
+    """Tidy once a minute over all processes together; what was dropped, or None when it is not this one's turn."""
+    now = _my_turn(now_ms)
+    return None if now is None else tidy(now)
 
 
 def tidy(now_ms: int | None = None) -> dict[str, int]:
@@ -175,8 +182,10 @@ def tidy(now_ms: int | None = None) -> dict[str, int]:
         "sessions": lambda: chores.forget_sessions(now, TIDY_ROWS),
         "failed sign-ins": lambda: chores.forget_sign_ins(now - FORGET_MS, TIDY_ROWS),
     }
-    done: dict[str, int] = {}
-    for name, chore in chores_of_now.items():
-        with database.write():
-            done[name] = chore()
-    return done
+    return {name: _done(chore) for name, chore in chores_of_now.items()}
+
+
+@database.retried
+def _done(chore: Callable[[], int]) -> int:
+    with database.write():
+        return chore()
