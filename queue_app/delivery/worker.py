@@ -64,7 +64,7 @@ class Worker:
         self._hands = Hands(deliver, settings.concurrency, ring=lambda: self._bell.put(None))
         self._holding = Holding(self._hands)
         self._policy: QueuePolicy | None = None
-        self._told = False
+        self._told = self._said_told = False
         self._drain_end_ms: int | None = None
         self._paused = False
         self._dry = False  # the last claim found nothing
@@ -113,6 +113,7 @@ class Worker:
             self.stop()
         if self._told and self._drain_end_ms is None:
             self._drain_end_ms = now + self._settings.drain_ms
+            self._look_at_ms = 0  # the pages learn at once that it takes nothing new
             self._holding.cancel()
         if not (self._try(lambda: self._look(now)) and self._try(lambda: self._settle(now))):
             self._wait(self._trouble_ms * random.uniform(0.5, 1.0) / 1000)  # noqa: S311 - spreads the tries
@@ -141,9 +142,9 @@ class Worker:
             (self._holding.cancel if self._paused else self._holding.go_on)()
         if not self._settings.prefetch and not self._ahead() and len(self._holding) > self._settings.concurrency:
             self._holding.take_back()  # the receiver became slow: what waits here, another worker may begin
-        if now - self._beaten_ms >= BEAT_MS:
-            self._rate_mj = (self.tally.ended - self._rated_n) * 1_000_000 // (now - self._beaten_ms)
-            self._beaten_ms, self._rated_n = now, self.tally.ended
+        if now - self._beaten_ms >= BEAT_MS or self._told != self._said_told:
+            self._rate_mj = (self.tally.ended - self._rated_n) * 1_000_000 // max(now - self._beaten_ms, 1)
+            self._beaten_ms, self._rated_n, self._said_told = now, self.tally.ended, self._told
             settings, work = self._settings, self._work()
             life_signs.beat(settings.owner, "worker", settings.queue, self._trouble, work)
 

@@ -194,3 +194,20 @@ def test_a_closed_adapter_sends_nothing(adapter):
         with pytest.raises(Cancelled):
             delivery(Order())
         assert server.connections == 1
+
+
+@pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
+def test_a_wall_clock_that_jumps_neither_ends_a_delivery_nor_lets_it_last(adapter, jump_ms):
+    """F39: all limits are of the monotonic clock."""
+    now = [1_800_000_000_000]
+
+    def jumping():
+        now[0] += jump_ms
+        return now[0]
+
+    with RawServer([READ, answer(), READ, HOLD]) as server:
+        delivery = adapter(server.url, total_ms=400, now_ms=jumping)
+        assert outcome(delivery) == ("done", "")
+        result, took_s = timed(delivery)
+    assert result == ("retry", "timeout_total")
+    assert took_s < SOON_S

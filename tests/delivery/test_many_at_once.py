@@ -103,6 +103,21 @@ def test_a_worker_says_what_it_did() -> None:
     assert (row.concurrency, row.ended_n, row.failed_n) == (1, 0, 0), "a process that begins anew counts anew"
 
 
+def test_told_to_stop_it_says_at_once_that_it_takes_nothing_new(real_database: RealDatabase) -> None:
+    accept(1)
+    seen: list[bool] = []
+
+    def deliver(_lease: Held) -> bool:
+        worker.stop()
+        seen.append(came_true(lambda: Process.objects.filter(pk="w", draining=True).exists(), limit_s=LIMIT_S))
+        return True
+
+    worker = Worker(deliver, Settings("w"))
+    worker.run()
+    assert seen == [True]
+    assert Job.objects.get().state == "done"
+
+
 class Counting(BaseHTTPRequestHandler):
     """Takes every order and counts the connections."""
 
