@@ -25,6 +25,16 @@ ACCEPT, EVIDENCE, BODIES = (
 )
 PEOPLE, LEDGER, NOTE = "queue_app/services/people.py", "queue_app/receiver/ledger.py", "queue_app/policy/notes.py"
 
+BREAKERS, GATES, UNBLOCKS = (
+    "queue_app/policy/breakers.py",
+    "queue_app/services/gates.py",
+    "queue_app/services/unblocks.py",
+)
+BREAK, GATE, PASS = (
+    f"tests/{name}.py::test_" for name in ("policy/test_breakers", "services/test_gates", "services/test_unblocks")
+)
+GATE_RACES = "tests/engine/test_gate_races.py::test_"
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -393,5 +403,71 @@ MISTAKES = (
             f"{RECEIVER}the_same_id_with_another_quantity_is_a_conflict_that_counts_as_a_request_only",
             "tests/engine/test_stories.py::test_the_same_id_with_another_quantity_is_a_conflict_at_the_queue_and_at_the_receiver",
         ),
+    ),
+    # --- what stands between a queue and its receiver
+    Mistake(
+        "the breaker opens one failure late",
+        BREAKERS, "if row < rules.after:", "if row <= rules.after:",
+        (
+            f"{BREAK}the_last_failure_of_the_row_opens_it_and_the_one_before_does_not",
+            f"{GATE}a_row_of_failures_opens_it_and_no_attempt_is_spent_while_it_is_open",
+        ),
+    ),
+    Mistake(
+        "a success leaves the row of failures",
+        BREAKERS, '(CLOSED, WORKS): "reset"', '(CLOSED, WORKS): "stay"',
+        (f"{BREAK}a_success_ends_the_row_and_a_refusal_of_one_order_leaves_it", f"{GATE}a_success_ends_the_row"),
+    ),
+    Mistake(
+        "refusals of single orders stop all others",
+        BREAKERS, 'if outcome == "permanent" or code in _NOT_DOWN:', "if code in _NOT_DOWN:",
+        (f"{BREAK}what_a_try_tells_of_the_receiver", f"{GATE}refusals_of_single_orders_open_nothing"),
+    ),
+    Mistake(
+        "the probe waits one millisecond longer",
+        BREAKERS, "return left_ms <= 0 or", "return left_ms < 0 or",
+        (
+            f"{BREAK}one_order_may_be_handed_out_from_the_end_of_the_wait_on",
+            f"{GATE}one_order_asks_and_its_success_closes",
+        ),
+    ),
+    Mistake(
+        "a failed probe waits no longer than the first",
+        BREAKERS, "max(failed_in_row - rules.after, 0)", "0",
+        (
+            f"{BREAK}waits_double_up_to_the_bound_and_a_longer_rule_is_its_own_bound",
+            f"{GATE}a_failed_probe_doubles_the_wait",
+        ),
+    ),
+    Mistake(
+        "a dead probe keeps the queue shut for ever",
+        BREAKERS, "return 0 if probe_runs else 1", "return 0",
+        (f"{GATE}a_probe_whose_worker_died_makes_room_for_the_next_at_the_end_of_its_lease",),
+    ),
+    Mistake(
+        "a second probe beside the first",
+        BREAKERS, "return 0 if probe_runs else 1", "return 1",
+        (
+            f"{GATE}one_order_asks_and_its_success_closes",
+            f"{GATE_RACES}two_at_the_instant_of_the_probe_one_gets_an_order",
+        ),
+    ),
+    Mistake(
+        "the rate is never spent",
+        GATES, "buckets.spent(bucket, len(leases))", "bucket",
+        (
+            f"{GATE}all_workers_together_get_what_the_bucket_holds_and_time_fills_it_again",
+            f"{GATE_RACES}two_claimers_share_what_is_there_for_one",
+        ),
+    ),
+    Mistake(
+        "an unblock of an order that died anew",
+        UNBLOCKS, " or job.token != token:", ":",
+        (f"{PASS}what_the_person_saw_must_be_what_is_there",),
+    ),
+    Mistake(
+        "anybody lets later orders pass",
+        UNBLOCKS, 'require(actor, "unblock")', 'require(actor, "read")',
+        (f"{PASS}others_are_refused_and_that_is_recorded",),
     ),
 )  # fmt: skip
