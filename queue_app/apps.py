@@ -32,8 +32,9 @@ def _before_migrate(*, using: str, **_kwargs: Any) -> None:
 
 def _after_migrate(*, using: str, **_kwargs: Any) -> None:
     """Django's table remake on SQLite drops triggers silently, and a test's flush empties all tables: restore both."""
-    from queue_app.store import defaults, triggers, tuning
+    from queue_app.store import database, defaults, triggers, tuning
 
     triggers.create_all(using)
     tuning.create_all(using)
     defaults.create_all(using)
+    database.take_the_usual_time(using)

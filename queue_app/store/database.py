@@ -145,6 +145,16 @@ def take_time(using: str = "default") -> None:
     wrapper.connection.answer_s = None
 
 
+def take_the_usual_time(using: str = "default") -> None:
+    """The end of `take_time`: the connection may serve others afterwards."""
+    wrapper = connections[using]
+    if wrapper.vendor != "postgresql":
+        return
+    with wrapper.cursor() as cursor:
+        cursor.execute("RESET statement_timeout")
+    vars(wrapper.connection).pop("answer_s", None)
+
+
 # --- once more, from the top ----------------------------------------------------------------------------------------
 
 
