@@ -1,5 +1,5 @@
-"""What only files can suffer: a copy without its journal, a page overwritten, a file cut off. On whatever we test, the
-database here is an SQLite file."""
+"""What only files can suffer: a copy without its journal (F20), a row changed beneath everything (F19), a page overwritten,
+a file cut off (F18). On whatever we test, the database here is an SQLite file."""
 
 import gc
 import json
@@ -21,6 +21,10 @@ from queue_app.services import backups, queue
 from queue_app.store import backups_sqlite
 from tests.backups.conftest import Run, living_in_file
 from tests.engine.invariants import check_all
+from tests.receiver.conftest import open_receiver
+from tests.receiver.http_client import post_order
+
+__all__ = ["open_receiver"]
 
 pytestmark = pytest.mark.django_db
 
@@ -83,6 +87,68 @@ def test_a_copy_without_the_journal_of_a_killed_writer_keeps_what_was_taken_back
     with living_in_file(file):
         made = backups.make(tmp_path / "backup")
     assert waited(made.folder / made.manifest.file) == {0: MANY}
+
+
+# --- what only a comparison can show --------------------------------------------------------------------------------
+
+
+def delivered(url: str, ids: str) -> None:
+    """Accepted here, posted there, finished here."""
+    for job_id in ids:
+        queue.enqueue(job_id, 3)
+        (lease,) = queue.claim("w")
+        post_order(url, job_id, 3)
+        assert queue.finish(job_id, lease.token, "ok")
+
+
+def test_a_row_changed_with_its_index_passes_every_check_but_the_comparison(
+    file: Path, run: Run, open_receiver: Any
+) -> None:
+    url = open_receiver().url
+    with living_in_file(file):
+        delivered(url, "abc")
+        assert run("audit", "verify", "--receiver", url)[0] == 0
+    with closing(sqlite3.connect(file)) as link:  # as a flipped bit does: no trigger asks
+        guards = link.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'jobs'"
+        ).fetchall()
+        for name, _sql in guards:
+            link.execute(f"DROP TRIGGER {name}")
+        link.execute("UPDATE jobs SET quantity = 7 WHERE id = 'b'")
+        for _name, sql in guards:
+            link.execute(sql)
+        link.commit()
+        assert link.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with living_in_file(file):
+        assert run("audit", "verify")[0] == 0
+        status, said, _ = run("audit", "verify", "--receiver", url)
+    assert status == 1
+    assert "Whole: " in said
+    assert "1  Another quantity there." in said
+    assert "b" in [line.strip() for line in said.splitlines()]
+
+
+def test_an_old_file_in_place_of_the_database_is_known_by_anchor_and_receiver(
+    file: Path, run: Run, open_receiver: Any, tmp_path: Path
+) -> None:
+    url = open_receiver().url
+    with living_in_file(file):
+        delivered(url, "a")
+        queue.enqueue("b", 3)
+        old = backups.make(tmp_path / "monday")
+        queue.enqueue("c", 3)
+        for lease in queue.claim("w", limit=2):
+            post_order(url, lease.id, 3)
+            assert queue.finish(lease.id, lease.token, "ok")
+        backups.make(tmp_path / "tuesday")
+        anchor = run("audit", "head")[1].strip()
+    with living_in_file(old.folder / old.manifest.file):
+        status, said, _ = run("audit", "verify", "--expect", anchor, "--receiver", url)
+    assert status == 1
+    assert "The anchor is ahead of the record" in said
+    assert "1  Known to the receiver only." in said  # c
+    assert "1  Waiting for delivery here, delivered there." in said  # b
+    assert "1  More tries there than were made here." in said  # b, which has token 0 here
 
 
 # --- writers that overtake ------------------------------------------------------------------------------------------

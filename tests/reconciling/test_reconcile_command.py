@@ -103,6 +103,7 @@ def test_one_missing_and_one_double_with_right_totals_at_a_planted_bad_receiver(
 def test_a_receiver_that_lost_its_database_applies_anew_and_the_comparison_shows_it(
     clock: Clock, run: Run, adapter: Any, open_receiver: Any
 ) -> None:
+    # F54
     deliver_all(adapter, open_receiver().url, "abc")
     empty: Opened = open_receiver(name="empty.sqlite3")
     assert post_order(empty.url, "b", 3).document["duplicate"] is False  # documented: the same id again, as new
@@ -115,6 +116,7 @@ def test_a_receiver_that_lost_its_database_applies_anew_and_the_comparison_shows
 def test_effects_of_orders_that_never_went_out_are_reported_with_their_tokens(
     clock: Clock, run: Run, open_receiver: Any
 ) -> None:
+    # F33: as after a failover to a replica that lacked the last commits
     receiver = open_receiver()
     for job_id in "ab":
         queue.enqueue(job_id, 3)
