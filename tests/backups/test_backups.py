@@ -182,8 +182,11 @@ def test_a_backup_that_agrees_with_the_receiver_says_what_to_switch(
     assert any("1. Stop every worker" in line for line in lines)
 
 
-def test_a_killed_backup_leaves_nothing_under_its_name(told: None, real_database: RealDatabase, tmp_path: Path) -> None:
-    process = python("tests.backups.mortal", str(tmp_path), environ=real_database.environ)
+def test_a_killed_backup_leaves_nothing_under_its_name(
+    told: None, real_database: RealDatabase, tmp_path: Path, settings: Any
+) -> None:
+    environ = {**real_database.environ, "SNACKOPS_PG_BIN": settings.PG_BIN}
+    process = python("tests.backups.mortal", str(tmp_path), environ=environ)
     said, _ = process.communicate(timeout=120)
     ends = [tuple(map(int, line.split())) for line in said.splitlines()]
     assert ends[-1][1] == 0
