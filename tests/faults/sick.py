@@ -34,8 +34,6 @@ def _moves() -> dict[str, Callable[..., Any]]:
         "redrive": _redrive,
         "states": _states,
         "sql": _sql,
-        "get": lambda **more: _page("get", **more),
-        "post": lambda **more: _page("post", **more),
     }
 
 
@@ -59,15 +57,6 @@ def _states() -> dict[str, str]:
     from queue_app.models import Job
 
     return dict(Job.objects.values_list("id", "state"))
-
-
-def _page(method: str, path: str, session: str, data: dict[str, str] | None = None) -> list[Any]:
-    from django.test import Client
-
-    client = Client(raise_request_exception=False)
-    client.cookies["sessionid"] = session
-    answer = getattr(client, method)(path, data or {})
-    return [answer.status_code, answer.content.decode()[:100_000]]
 
 
 def _live(order: dict[str, Any], go: int, tell: int, pipe: int) -> None:
