@@ -107,6 +107,7 @@ def _mark(user_id: int) -> str:
     return hashlib.sha256(stored.encode()).hexdigest()
 
 
+@database.retried
 def _decide(
     user: User,
     plan_id: int,

@@ -30,6 +30,7 @@ def beat(name: str, kind: str, queue: str = "", detail: str = "", work: Work | N
         processes.beat(name, kind, queue, database.now_ms(), detail, _columns(work))
 
 
+@database.retried
 def arrive(name: str, kind: str, queue: str = "", work: Work | None = None) -> None:
     """The first beat of a process; it also forgets those not seen for a day, and tidies the counters."""
     with database.write():

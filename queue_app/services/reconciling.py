@@ -140,6 +140,7 @@ def compare(ledger: Ledger, *, examples: int = EXAMPLES_PER_KIND, bite: int = BI
     )
 
 
+@database.retried
 def record(result: Result, user: User | None = None) -> int:
     """Keep a comparison with its audit event, in one transaction; returns its number. `user` None: a program made it.
 
