@@ -9,10 +9,13 @@ from django.urls import reverse
 from playwright.sync_api import Page
 
 from queue_app.models import Plan
+from queue_app.policy.reconciling import KINDS
 from queue_app.policy.selections import by_group
 from queue_app.policy.terms import Terms
-from queue_app.services import looks, plans
+from queue_app.services import looks, plans, reconciling
+from queue_app.store import database
 from tests.browser.night import bad_night
+from tests.views.test_reconciliations import result
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLAN = "the number of the plan"
@@ -36,6 +39,7 @@ PAGES = [
     ("order_list", ()),
     ("process_list", ()),
     ("queue_list", ()),
+    ("reconciliations", ()),
 ]
 CAUSE = "queue=snacks&reason=exhausted&code=http_503"
 SHAPES = [  # what a page looks like when it is asked for something else, or by somebody else: (name, arguments, query)
@@ -78,6 +82,7 @@ def test_every_page_keeps_nobody_out(
 ) -> None:
     night_with_a_plan(operator)
     looks.record(operator, "group", "INC-1", "looking", group=("snacks", "permanent", "http_422"), comment="見た")
+    reconciling.record(result(database.now_ms(), **{kind.word: 12_345 for kind in KINDS}))
     sign_in(operator)
     page.emulate_media(color_scheme=scheme)
     found = {}

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.django_db
 ADDRESS = "/receiver/"
 
 
-def result(clock: Clock, **kinds: int) -> Result:
+def result(now_ms: int, **kinds: int) -> Result:
     """A comparison of 1,200 orders with two examples of each kind."""
     examples = tuple((kind, f"{kind.replace('_', '-')}-{n}") for kind in kinds for n in range(2))
     return Result(
-        started_at_ms=clock.now - 2_000, ended_at_ms=clock.now, compared=1_200, differing=sum(kinds.values()), kinds=kinds,
+        started_at_ms=now_ms - 2_000, ended_at_ms=now_ms, compared=1_200, differing=sum(kinds.values()), kinds=kinds,
         here={"done": 1_000, "pruned": 7, "done_pieces": 9_000, "dead": 150, "pending": 40, "leased": 3},
         there={"keys": 1_006, "stock": 8_999, "writes": 1_008, "requests": 2_000, "rows": 1_100},
         passing={"in_flight": 2, "forgotten": 5}, examples=examples,
@@ -44,7 +44,7 @@ def test_before_the_first_comparison_it_says_how_to_make_one(console: Client, cl
 
 
 def test_every_kind_has_its_words_its_number_and_its_orders(console: Client, clock: Clock) -> None:
-    reconciling.record(result(clock, **{kind.word: n for n, kind in enumerate(KINDS, 11)}, kind_of_tomorrow=99))
+    reconciling.record(result(clock.now, **{kind.word: n for n, kind in enumerate(KINDS, 11)}, kind_of_tomorrow=99))
     page = html.unescape(console.get(ADDRESS).text)
     assert faults(page) == []
     places = [page.index(kind.label) for kind in KINDS]
@@ -62,16 +62,16 @@ def test_every_kind_has_its_words_its_number_and_its_orders(console: Client, clo
 
 
 def test_both_the_page_and_the_overview_speak_of_the_last_one(console: Client, clock: Clock, auditor: User) -> None:
-    reconciling.record(result(clock, quantity=3))
+    reconciling.record(result(clock.now, quantity=3))
     clock.advance(60_000)
-    reconciling.record(result(clock), auditor)
+    reconciling.record(result(clock.now), auditor)
     page, overview = console.get(ADDRESS).text, console.get("/").text
     assert "Both sides agree" in page
     assert "3 differ" in page
     assert (page.index("ada"), page.index("a program")) == tuple(sorted((page.index("ada"), page.index("a program"))))
     assert "1,200 compared, no difference" in overview
     clock.advance(1_000)
-    reconciling.record(result(clock, quantity=3, no_effect=1))
+    reconciling.record(result(clock.now, quantity=3, no_effect=1))
     assert "4 orders differ from what the receiver knows" in console.get(ADDRESS).text
     assert "4 of 1,200 differ" in console.get("/").text
 
@@ -79,7 +79,7 @@ def test_both_the_page_and_the_overview_speak_of_the_last_one(console: Client, c
 def test_a_new_comparison_reaches_an_open_overview(console: Client, clock: Clock) -> None:
     seen = console.get("/").context["seen"]
     assert "HX-Reswap" in console.get(f"/live/?seen={seen}").headers
-    reconciling.record(result(clock, quantity=3))
+    reconciling.record(result(clock.now, quantity=3))
     assert "HX-Reswap" not in console.get(f"/live/?seen={seen}").headers
 
 
@@ -88,7 +88,7 @@ def test_more_comparisons_cost_no_more_queries(
 ) -> None:
     for n in range(30):
         clock.now = START_MS + n * 1_000
-        reconciling.record(result(clock, quantity=3))
+        reconciling.record(result(clock.now, quantity=3))
     with django_assert_max_num_queries(8):
         page = console.get(ADDRESS).text
     assert page.count("<tr>") == 2 + 1 + 20  # two heads, one kind, the last twenty
