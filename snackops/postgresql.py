@@ -70,9 +70,9 @@ def settings(config: Mapping[str, Any], *, statement_s: int, pool_size: int) -> 
         "keepalives_count": 3,
         "tcp_user_timeout": SILENT_MS,
         "application_name": "snackops",
-        # Nothing is prepared on the server and values are bound by the client (Django's defaults): every statement is
-        # planned with its values. A forced generic plan would ignore the partial indexes that the claim lives on.
-        "prepare_threshold": None,
+        # Django's own cursors bind values by the client and prepare nothing; the engine's statements (store/statements.py)
+        # are prepared. They write the conditions of the partial indexes out, so a plan for all values uses them, too.
+        "prepare_threshold": 5,
         "server_side_binding": False,
     } | dict(config.get("OPTIONS") or {})
     given = options.get("options", "")

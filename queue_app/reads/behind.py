@@ -22,7 +22,7 @@ def behind(job_id: str) -> Behind:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT l.id FROM jobs AS e JOIN jobs AS l ON l.queue = e.queue AND l.order_key = e.order_key "
-            "AND l.order_key <> '' AND l.seq > e.seq AND l.state IN ('pending', 'leased') WHERE e.id = %s "
+            "AND NOT (l.order_key = '') AND l.seq > e.seq AND l.state IN ('pending', 'leased') WHERE e.id = %s "
             "ORDER BY l.seq LIMIT %s",
             [job_id, CAP + 1],
         )

@@ -155,7 +155,7 @@ def _waits_for(job: dict[str, Any]) -> str:
         return ""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT e.id FROM jobs AS e WHERE e.queue = %s AND e.order_key = %s AND e.order_key <> '' AND e.seq < %s "
+            "SELECT e.id FROM jobs AS e WHERE e.queue = %s AND e.order_key = %s AND NOT (e.order_key = '') AND e.seq < %s "
             "AND e.state IN ('pending', 'leased', 'dead') AND NOT EXISTS (SELECT 1 FROM unblocks AS u "
             "WHERE u.job_id = e.id AND u.token = e.token AND e.state = 'dead') ORDER BY e.seq LIMIT 1",
             [job["queue"], job["order_key"], job["seq"]],
@@ -170,7 +170,7 @@ def _blocks(job: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM (SELECT 1 AS one FROM jobs AS l WHERE l.queue = %s AND l.order_key = %s "
-            "AND l.order_key <> '' AND l.seq > %s AND l.state IN ('pending', 'leased') LIMIT %s) AS r",
+            "AND NOT (l.order_key = '') AND l.seq > %s AND l.state IN ('pending', 'leased') LIMIT %s) AS r",
             [job["queue"], job["order_key"], job["seq"], MAX_BLOCKED],
         )
         return int(cursor.fetchone()[0])

@@ -21,7 +21,7 @@ def stuck(queue: str) -> int:
         cursor.execute(
             "SELECT EXISTS (SELECT 1 FROM jobs AS j WHERE j.queue = %s AND (j.state = 'leased' OR (j.state = 'pending' AND "
             "(j.order_key = '' OR NOT EXISTS (SELECT 1 FROM jobs AS e WHERE e.queue = j.queue AND e.order_key = j.order_key "
-            "AND e.order_key <> '' AND e.seq < j.seq AND e.state IN ('pending', 'leased', 'dead') AND NOT EXISTS "
+            "AND NOT (e.order_key = '') AND e.seq < j.seq AND e.state IN ('pending', 'leased', 'dead') AND NOT EXISTS "
             "(SELECT 1 FROM unblocks AS u WHERE u.job_id = e.id AND u.token = e.token AND e.state = 'dead'))))))",
             [queue],
         )

@@ -1,7 +1,6 @@
 """Handing out and finishing: the moves of workers (DESIGN section 4). Each runs in one short write transaction."""
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from queue_app.policy.attempts import Lease, Result, check_proof, check_result
 from queue_app.policy.decisions import lease_end_ms
@@ -55,7 +54,7 @@ def finish_state(result: Result, *, now_ms: int | None = None) -> str | None:
     """As `finish`, with the job's new state, or None when the token was refused."""
     check_result(result)
     with database.write():
-        (state,) = end_all([result], database.instant(now_ms), _policies())
+        (state,) = end_all([result], database.instant(now_ms), _Policies())
     return state
 
 
@@ -67,7 +66,7 @@ def finish_many(results: Iterable[Result], *, now_ms: int | None = None) -> list
     """
     checked = [check_result(result) for result in results]
     with database.write():
-        return [state is not None for state in end_all(checked, database.instant(now_ms), _policies())]
+        return [state is not None for state in end_all(checked, database.instant(now_ms), _Policies())]
 
 
 @database.retried
@@ -85,7 +84,7 @@ def finish_and_claim(
     _check_claim(owner, queue, limit, lease_ms)
     with database.write():
         standing = _standing(queue, now_ms)
-        states = end_all(checked, standing.now_ms, _policies())
+        states = end_all(checked, standing.now_ms, _Policies())
         if standing.troubled or any(result.outcome != "ok" for result in checked):
             standing = _standing(queue, standing.now_ms)  # what has ended may have moved the gate
         return [state is not None for state in states], hand_out(owner, standing, limit, lease_ms)
@@ -108,7 +107,7 @@ def renew_many(
     if not wanted:
         return []
     with database.write():
-        now, policy_of = database.instant(now_ms), _policies()
+        now, policy_of = database.instant(now_ms), _Policies()
         held = ends.held({job_id for job_id, _ in wanted})
         wishes = {
             job.id: (job.id, token, lease_end_ms(now, lease_ms or policy_of(job.queue).lease_ms, job.deadline))
@@ -174,9 +173,16 @@ def _policy(queue: str) -> QueuePolicy:
     return policy
 
 
-def _policies() -> Callable[[str], QueuePolicy]:
+class _Policies:
     """Each queue's policy, read once in a transaction and only if it is asked for."""
-    return functools.cache(_policy)
+
+    def __init__(self) -> None:
+        self._read: dict[str, QueuePolicy] = {}
+
+    def __call__(self, queue: str) -> QueuePolicy:
+        if queue not in self._read:
+            self._read[queue] = _policy(queue)
+        return self._read[queue]
 
 
 def _standing(queue: str, now_ms: int | None) -> Standing:

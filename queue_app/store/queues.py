@@ -64,8 +64,12 @@ def standing(name: str) -> Standing | None:
 
 
 def _policy(row: Sequence[Any]) -> QueuePolicy:
-    values = dict(zip(_FIELDS, row, strict=True))
-    return QueuePolicy(**values | {flag: bool(values[flag]) for flag in ("accepting", "paused")})
+    """SQLite keeps a flag as 0 or 1."""
+    values: list[Any] = [bool(value) if flag else value for value, flag in zip(row, _IS_FLAG, strict=True)]
+    return QueuePolicy(*values)
+
+
+_IS_FLAG = [field in ("accepting", "paused") for field in _FIELDS]
 
 
 def policies() -> dict[str, QueuePolicy]:

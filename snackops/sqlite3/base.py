@@ -60,6 +60,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _start_transaction_under_autocommit(self) -> None:
         begin = super()._start_transaction_under_autocommit  # type: ignore[misc]
+        if not (self.execute_wrappers or self.queries_logged):  # nobody listens to cursors, which cost 30 us each time
+            begin = self._begin
         if not self.patient:
             begin()
             return
@@ -76,3 +78,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 time.sleep(random.uniform(0.0002, 0.001))  # noqa: S311 - spreads the writers
         finally:
             self.connection.execute(f"PRAGMA busy_timeout = {PATIENCE_S * 1_000}")
+
+    def _begin(self) -> None:
+        with self.wrap_database_errors:
+            self.connection.execute(f"BEGIN {self.transaction_mode or ''}")  # type: ignore[attr-defined]

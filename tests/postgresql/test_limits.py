@@ -50,7 +50,7 @@ def test_the_limits_of_the_settings_stand_in_every_session():
             ("plan_cache_mode", "auto"),
             ("statement_timeout", "30000"),
         ]
-    assert connection.connection.prepare_threshold is None
+    assert connection.connection.prepare_threshold == 5
 
 
 def test_a_lock_that_nobody_frees_is_waited_for_within_bounds(rival):
