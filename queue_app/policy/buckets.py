@@ -1,4 +1,4 @@
-"""The rate of a redrive as a bucket that fills with time: pure arithmetic in whole numbers.
+"""The rate of a redrive, or of a queue, as a bucket that fills with time: pure arithmetic in whole numbers.
 
 A level counts millionths of a job (uj), a rate thousandths of a job per second (mj), so that a rate of R mj fills R uj in
 each millisecond and nothing is ever rounded. The state lies in the database: however many redrivers there are, and
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 JOB_UJ = 1_000_000
 BURST_MS = 250  # the bucket holds one job and what so much time grants: the most that one tick can do
+RIVALS_MS = 5_000  # so much earlier is no clock that was set back, but a taker who waited for another one's commit
 TICK_MS = 50  # a tick is worth its commit once so much time granted jobs
 
 
@@ -46,6 +47,17 @@ def refilled(bucket: Bucket, rate_mj: int, now_ms: int) -> Bucket:
     long absence or a clock set forward grants one bucket at most."""
     elapsed = min(max(now_ms - bucket.at_ms, 0), window_ms(rate_mj))
     return Bucket(min(capacity_uj(rate_mj), bucket.level_uj + rate_mj * elapsed), now_ms)
+
+
+def moment_of(bucket: Bucket, now_ms: int) -> int:
+    """The instant that counts when several take at once: who waited for another's commit had looked at the clock before
+    that, and the time between must not be granted twice."""
+    return now_ms if is_set_back(bucket, now_ms) else max(now_ms, bucket.at_ms)
+
+
+def is_set_back(bucket: Bucket, now_ms: int) -> bool:
+    """Whether the clock was set back since the bucket was written: earlier by more than any taker waits for another."""
+    return bucket.at_ms - now_ms > RIVALS_MS
 
 
 def spent(bucket: Bucket, jobs: int) -> Bucket:

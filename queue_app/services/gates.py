@@ -5,11 +5,12 @@ Both live in the queue's one row of `gates`, so they hold over all workers and h
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queue_app.policy import breakers, buckets
 from queue_app.policy.attempts import Lease, Result
 from queue_app.policy.breakers import CLOSED, FAILS, OPEN, Breaker, Rules
+from queue_app.policy.buckets import Bucket
 from queue_app.policy.queues import QueuePolicy
 from queue_app.services import programs
 from queue_app.store import chain, gates, queues
@@ -32,9 +33,14 @@ def granted(policy: QueuePolicy, now_ms: int, limit: int) -> Grant:
     gate = gates.read(policy.name)
     if policy.delivery_rate_mj is None and gate.breaker.state == CLOSED:
         return Grant(limit)
-    if _free(policy, gate, now_ms, limit) == 0:
+    set_back = policy.delivery_rate_mj is not None and buckets.is_set_back(gate.bucket, now_ms)
+    if not set_back and _free(policy, gate, now_ms, limit) == 0:
         return Grant(0)
     gate = gates.locked(policy.name)
+    if set_back:  # else nothing would be granted until the clock is where it was
+        bucket = buckets.resumed(gate.bucket, now_ms)
+        _surely(gates.spend(gate, bucket), policy.name)
+        gate = replace(gate, bucket=bucket)
     return Grant(_free(policy, gate, now_ms, limit), gate)
 
 
@@ -45,7 +51,7 @@ def took(grant: Grant, policy: QueuePolicy, leases: Sequence[Lease], now_ms: int
     if gate is None:
         return
     if policy.delivery_rate_mj is not None:
-        bucket = buckets.refilled(gate.bucket, policy.delivery_rate_mj, now_ms)
+        bucket = _refilled(gate, policy.delivery_rate_mj, now_ms)
         _surely(gates.spend(gate, buckets.spent(bucket, len(leases))), policy.name)
     if policy.breaker_after and gate.breaker.state != CLOSED:
         (probe,) = leases
@@ -81,7 +87,7 @@ def _after(breaker: Breaker, results: Iterable[Result], rules: Rules, now_ms: in
 def _free(policy: QueuePolicy, gate: Gate, now_ms: int, limit: int) -> int:
     free = limit
     if policy.delivery_rate_mj is not None:
-        free = min(free, buckets.refilled(gate.bucket, policy.delivery_rate_mj, now_ms).jobs)
+        free = min(free, _refilled(gate, policy.delivery_rate_mj, now_ms).jobs)
     breaker = gate.breaker
     if breaker.state != CLOSED:
         runs = gates.is_leased(breaker.probe_job, breaker.probe_token, now_ms)
@@ -89,6 +95,10 @@ def _free(policy: QueuePolicy, gate: Gate, now_ms: int, limit: int) -> int:
         through = breakers.lets_through(breaker, rules, now_ms, probe_runs=runs)
         free = free if through is None else min(free, through)
     return free
+
+
+def _refilled(gate: Gate, rate_mj: int, now_ms: int) -> Bucket:
+    return buckets.refilled(gate.bucket, rate_mj, buckets.moment_of(gate.bucket, now_ms))
 
 
 def _write_down(queue: str, before: Breaker, after: Breaker, results: Sequence[Result], now_ms: int) -> None:

@@ -12,6 +12,7 @@ from queue_app.policy.buckets import (
     due_in_ms,
     duration_ms,
     fresh,
+    moment_of,
     rate_at,
     refilled,
     resumed,
@@ -134,3 +135,17 @@ def test_steps_hold_for_their_seconds_and_never_above_the_rate(ran_ms, rate):
 )
 def test_how_long_it_takes(jobs, rate, steps, ms):
     assert duration_ms(jobs, rate, steps) == ms
+
+
+@given(RATES, st.lists(st.tuples(st.integers(0, 300), st.integers(0, 5_000)), min_size=1, max_size=60))
+def test_rivals_who_looked_at_the_clock_before_they_had_the_bucket_get_no_time_twice(rate, takers):
+    bucket, now, done = Bucket(0, T), T, 0
+    for span, late in takers:
+        now += span
+        bucket, n = ticked(bucket, rate, moment_of(bucket, now - late))
+        done += n
+    assert done * JOB_UJ <= rate * (now - T)
+
+
+def test_a_clock_that_was_set_back_is_believed():
+    assert [moment_of(Bucket(0, T), T + ms) for ms in (5, 0, -1, -5_000, -5_001)] == [T + 5, T, T, T, T - 5_001]

@@ -66,6 +66,22 @@ def test_all_workers_together_get_what_the_bucket_holds_and_time_fills_it_again(
     assert [len(queue.claim("w2", limit=9, now_ms=T + ms)) for ms in (249, 250, 499, 500, 60_000)] == [0, 1, 0, 1, 2]
 
 
+def test_who_waited_for_another_and_looked_at_the_clock_before_gets_no_time_twice() -> None:
+    declare(delivery_rate_mj=1_000_000)  # an order each millisecond
+    put(*(f"a-{n}" for n in range(300)))
+    handed = sum(len(queue.claim("w1", limit=99, now_ms=T + ms)) for _ in range(9) for ms in (5, 0, 5, 3))
+    assert handed == 251  # what the bucket held at T + 5
+
+
+def test_a_clock_that_was_set_back_grants_nothing_and_blocks_nothing() -> None:
+    """F36."""
+    declare(delivery_rate_mj=4_000)
+    put(*(f"a-{n}" for n in range(9)), at=T - 3_600_000)
+    assert len(queue.claim("w1", limit=9, now_ms=T)) == 2
+    back = [len(queue.claim("w1", limit=9, now_ms=T - 3_600_000 + ms)) for ms in (0, 249, 250, 500)]
+    assert back == [0, 0, 1, 1]
+
+
 def test_a_look_at_an_empty_queue_spends_nothing() -> None:
     declare(delivery_rate_mj=1_000)
     for ms in range(5):
