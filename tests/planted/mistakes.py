@@ -33,6 +33,8 @@ BREAKERS, GATES, UNBLOCKS = (
 BREAK, GATE, PASS = (
     f"tests/{name}.py::test_" for name in ("policy/test_breakers", "services/test_gates", "services/test_unblocks")
 )
+DATABASE = "queue_app/store/database.py"
+TURNS, ANEW = (f"tests/store/test_{name}.py::test_" for name in ("fairness", "begun_anew"))
 GATE_RACES = "tests/engine/test_gate_races.py::test_"
 
 
@@ -469,5 +471,32 @@ MISTAKES = (
         "anybody lets later orders pass",
         UNBLOCKS, 'require(actor, "unblock")', 'require(actor, "read")',
         (f"{PASS}others_are_refused_and_that_is_recorded",),
+    ),
+    # --- the lock, turns and conflicts
+    Mistake(
+        "turns: nobody steps back",
+        DATABASE, "    if steps_back:", "    if False:",
+        (f"{TURNS}one_who_saw_another_commit_steps_back_after_its_own", f"{TURNS}one_who_writes_alone_for_long_looks_around"),
+    ),
+    Mistake(
+        "turns: one alone pays for them",
+        DATABASE, "due = at_once and (others or", "due = at_once and (True or",
+        (f"{TURNS}a_process_alone_does_not_pay_for_fairness",),
+    ),
+    Mistake(
+        "turns: a conflict is the caller's trouble",
+        DATABASE, "                if not is_conflict(error):", "                if True:",
+        (f"{ANEW}a_conflict_at_any_statement_is_as_if_it_had_not_happened",),
+    ),
+    Mistake(
+        "turns: a lost connection is repeated blindly",
+        DATABASE, "                if not is_conflict(error):", "                if False:",
+        (f"{ANEW}what_is_no_conflict_is_told_at_once",),
+    ),
+    Mistake(
+        "turns: one inside another's transaction begins anew",
+        DATABASE, "        if connection.in_atomic_block:\n            return service",
+        "        if False:\n            return service",
+        (f"{ANEW}inside_anothers_transaction_only_its_owner_may_begin_anew",),
     ),
 )  # fmt: skip
