@@ -1,6 +1,6 @@
 """People's words for a redrive: its life, why it stands still, why orders were skipped, and what to beware of."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from django import template
@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from queue_app.policy.approvals import Grant, Warned, recorded_sentences
 from queue_app.policy.spans import Unit, two_units
 from queue_app.policy.terms import rate_text
-from queue_app.templatetags.words import age, number, reason_word
+from queue_app.templatetags.words import age, names_of, number, reason_word
 
 register = template.Library()
 
@@ -183,15 +183,8 @@ def cause_label(cause: Cause) -> str:
 @register.simple_tag
 def steps_words(steps: Sequence[tuple[int, int]]) -> str:
     """The paces that lead up to the full one, each with how long it holds."""
-    return and_so_on(
-        _("%(pace)s for %(time)s") % {"pace": pace(rate_mj), "time": span_of(seconds * 1_000)}
-        for rate_mj, seconds in steps
-    )
-
-
-def and_so_on(parts: Iterable[str]) -> str:
-    """Names or figures in a row, with the comma of the language."""
-    return pgettext("between names in a list", ", ").join(parts)
+    held = [(pace(rate_mj), span_of(seconds * 1_000)) for rate_mj, seconds in steps]
+    return names_of([_("%(pace)s for %(time)s") % {"pace": at, "time": time} for at, time in held])
 
 
 @register.simple_tag

@@ -81,7 +81,8 @@ def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
     require(actor, "read")
     context = _context(actor, plan_id)
     deciding = "recalculate" not in request.POST
-    form = DecisionForm(request.POST or None, detail=context["d"], deciding=deciding)
+    sent = request.POST if request.method == "POST" else None  # an empty one, too, is an answer with faults
+    form = DecisionForm(sent, detail=context["d"], deciding=deciding)
     if request.method == "POST" and deciding:
         receipt = _decided(request, plan_id, form)
         if receipt is not None:

@@ -84,6 +84,15 @@ def test_looking_at_the_sentence_gives_no_secret_back_and_asks_for_none(
     assert "slower" in said(wider)
 
 
+def test_an_empty_form_is_refused_field_by_field(clock: Clock, operator: User, team_lead: User) -> None:
+    die(3)
+    plan = ask(operator)
+    answer = send(signed_in(team_lead), plan, {})
+    assert answer.status_code == 422
+    assert answer.content.decode().count("This field is required.") >= 2
+    assert not Approval.objects.exists()
+
+
 def test_a_cause_that_is_left_out_is_named_and_not_counted(clock: Clock, operator: User, team_lead: User) -> None:
     die(5)
     die(2, first=50, code="http_422")
