@@ -3,6 +3,7 @@
 --
 -- As the owner of the tables, after every `manage.py migrate` (it may be repeated at any time, also while workers run):
 --     psql "$OWNER_URL" -v ON_ERROR_STOP=1 -f snackops/ops/application_role.sql
+-- (The owner needs CREATEROLE the first time, or a superuser makes the role before.)
 -- once, a password:  psql "$OWNER_URL" -c '\password snackops_app'
 -- Then every web server, worker and redriver runs with DATABASE_URL=postgres://snackops_app:...@host/name, and only
 -- `migrate` with the owner's.
