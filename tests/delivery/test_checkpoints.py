@@ -98,6 +98,7 @@ def test_after_the_fourth_effect_a_cancel_leaves_four_and_says_that_it_came_too_
     assert [entry["job"] for entry in said if entry["event"] == "cancel_too_late"] == ["k-4"]
 
 
+@pytest.mark.timeout(45)  # a worker that does not see it would go on for ever
 def test_a_queue_that_is_paused_gives_back_what_has_not_begun_and_goes_on_when_resumed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -148,6 +148,7 @@ def test_a_stop_in_the_middle_of_a_claim_gives_back_what_it_took(monkeypatch: py
     assert set(Job.objects.values_list("state", "attempts")) == {("pending", 0)}
 
 
+@pytest.mark.timeout(30)  # a worker that does not see it would wait for ever
 @pytest.mark.django_db
 def test_the_end_of_a_cancelled_queue_comes_without_its_orders_and_loses_none() -> None:
     queues.declare(QueuePolicy("drinks"))

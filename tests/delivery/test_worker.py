@@ -116,6 +116,7 @@ def test_told_to_stop_it_ends_the_running_delivery_and_gives_the_rest_back() -> 
     assert Process.objects.get(name="w").stopped_at_ms is not None
 
 
+@pytest.mark.timeout(30)  # a worker that hides it would go on for ever
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
 def test_what_is_meant_to_end_the_process_reaches_the_caller_and_the_rest_is_given_back(
     end: type[BaseException],
