@@ -1,4 +1,4 @@
-"""F35, F37: clocks that jump and clocks that differ. Tokens fence whatever a clock says; on PostgreSQL only its own counts."""
+"""F35, F37: clocks that jump and clocks that differ. Tokens fence whatever they say; on PostgreSQL only its own counts."""
 
 import pytest
 from django.db import connection

@@ -1,0 +1,1 @@
+"""Real processes on one database, killed at random while they work."""
