@@ -2,19 +2,20 @@
 
 The two databases differ. PostgreSQL reads everything in one snapshot, which keeps nobody waiting. SQLite's readers keep
 every commit waiting, so rows that never change (which order is of which queue, redrives, outcomes) are counted in bites up
-to a last one, and one short transaction counts the rest: what came after, and all that is not done, by partial indexes.
+to a last one. One short transaction counts the rest: what came after, and all that is not done, by partial indexes. Then
+deaths are compared hour by hour, each in a transaction of its own: a counter's difference does not move meanwhile.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.db import connection, transaction
 
 from queue_app import clock
-from queue_app.policy.recounting import COLUMNS, Difference, Numbers
-from queue_app.policy.windows import HOUR_MS, MINUTE_MS
+from queue_app.policy.recounting import COLUMNS, Difference, Group, Numbers
+from queue_app.policy.windows import DAY_MS, HOUR_MS, MINUTE_MS
 from queue_app.store import database, places
 
 BITE = (1_000, 50_000)
@@ -72,12 +73,36 @@ def measure(minutes_from: int, wait: Callable[[float], object]) -> tuple[Numbers
         counting = _Counting(minutes_from)
         for part in (counting.orders, counting.redrives, counting.outcomes):
             _walk(part, wait, renew)
-        if database.is_postgresql():
+        with _moment():
             counting.end()
-            return _stored(minutes_from), counting.numbers, places.read(places.RECOUNT)
-        with database.write():
-            counting.end()
-            return _stored(minutes_from), counting.numbers, places.read(places.RECOUNT)
+            stored, corrections = _stored(), places.read(places.RECOUNT)
+        for since, until in _slices(minutes_from):
+            with _moment():
+                counting.deaths(since, until)
+                _store_flows(stored, minutes_from, since, until)
+        return stored, counting.numbers, corrections
+
+
+@contextmanager
+def _moment() -> Iterator[None]:
+    """What is read inside is of one instant."""
+    with nullcontext() if database.is_postgresql() else database.write():
+        yield
+
+
+def _slices(minutes_from: int) -> list[tuple[int | None, int | None]]:
+    """All of time, cut at hours that have counters; before minutes are kept, at one hour of a day. None: without end."""
+    hours = [
+        row[0] for row in _rows(f"SELECT DISTINCT start_ms FROM flows WHERE span_ms = {HOUR_MS} ORDER BY start_ms")
+    ]
+    days = {hour // DAY_MS: hour for hour in reversed(hours) if hour < minutes_from}
+    cuts = [*sorted(days.values()), *(hour for hour in hours if hour >= minutes_from)]
+    return list(zip([None, *cuts], [*cuts, None], strict=True))
+
+
+def _within(column: str, since: int | None, until: int | None) -> str:
+    parts = [f"{column} >= {since}"] * (since is not None) + [f"{column} < {until}"] * (until is not None)
+    return " AND ".join(parts) or "1 = 1"
 
 
 def _walk(part: Callable[[int], bool], wait: Callable[[float], object], renew: Callable[[], None]) -> None:
@@ -109,6 +134,7 @@ class _Counting:
     def __init__(self, minutes_from: int) -> None:
         self.numbers = Numbers()
         self._minutes_from = minutes_from
+        self._left: defaultdict[int, Numbers] = defaultdict(Numbers)  # by hour: deaths and redrives of those redriven
         self._orders: Counter[str] = Counter()
         self._seq = self._link = self._outcome = -(2**62)  # below every row, also those that tests number
 
@@ -148,11 +174,11 @@ class _Counting:
         for batch, queue, reason, code, at_ms, frozen_ms, failed_ms, outcome in _rows(sql, [self._link, upto]):
             group = (queue, reason, code)
             self.numbers.n["results"][batch, *group, "waiting"] += 1
-            self.numbers.flow("left_n", at_ms, group, 1, self._minutes_from)
+            self._flow("left_n", at_ms, group)
             if frozen_ms is None and outcome in (None, "unknown"):  # buried later than its failure says
                 self.numbers.uncertain.add(group)
             died_ms = failed_ms if frozen_ms is None else frozen_ms
-            self.numbers.flow("died", at_ms if died_ms is None else died_ms, group, 1, self._minutes_from)
+            self._flow("died", at_ms if died_ms is None else died_ms, group)
         self._link = upto
         return True
 
@@ -182,19 +208,34 @@ class _Counting:
         )
         for queue, state, stage, n, last_ms in _rows(sql):
             self._found((queue, state, stage, "", ""), n, last_ms, left)
-        cut = f"CASE WHEN changed_at_ms >= %s THEN {MINUTE_MS} ELSE {HOUR_MS} END"
         sql = (
-            f"SELECT queue, reason, code, changed_at_ms - changed_at_ms %% {cut}, count(*), max(changed_at_ms) FROM jobs "
-            "WHERE state = 'dead' GROUP BY 1, 2, 3, 4"
+            "SELECT queue, 'dead', '', reason, code, count(*), max(changed_at_ms) FROM jobs WHERE state = 'dead' "
+            "GROUP BY queue, reason, code"
         )
-        for queue, reason, code, start_ms, n, last_ms in _rows(sql, [self._minutes_from]):
-            self._found((queue, "dead", "", reason, code), n, last_ms, left)
-            for column in ("died", "still"):
-                self.numbers.flow(column, start_ms, (queue, reason, code), n, self._minutes_from)
+        for *place, n, last_ms in _rows(sql):
+            self._found(tuple(place), n, last_ms, left)
         for queue, n in left.items():
             counts[queue, "done", "", "", ""] += n
         (late,) = _rows("SELECT count(*) FROM late_finishes")
         self.numbers.n["tallies"][("late_finish",)] += late[0]
+
+    def deaths(self, since: int | None, until: int | None) -> None:
+        """Who died and left within a span of whole hours, those included that were redriven since."""
+        self.redrives(None)
+        for hour in [hour for hour in self._left if (since or hour) <= hour and (until is None or hour < until)]:
+            for column, counted in self._left[hour].flows.items():
+                self.numbers.flows[column].update(counted)
+        cut = f"CASE WHEN changed_at_ms >= %s THEN {MINUTE_MS} ELSE {HOUR_MS} END"
+        sql = (
+            f"SELECT queue, reason, code, changed_at_ms - changed_at_ms %% {cut}, count(*) FROM jobs "
+            f"WHERE state = 'dead' AND {_within('changed_at_ms', since, until)} GROUP BY 1, 2, 3, 4"
+        )
+        for queue, reason, code, start_ms, n in _rows(sql, [self._minutes_from]):
+            for column in ("died", "still"):
+                self.numbers.flow(column, start_ms, (queue, reason, code), n, self._minutes_from)
+
+    def _flow(self, column: str, at_ms: int, group: Group) -> None:
+        self._left[at_ms - at_ms % HOUR_MS].flow(column, at_ms, group, 1, self._minutes_from)
 
     def _found(self, place: tuple[str, ...], n: int, last_ms: int, left: Counter[str]) -> None:
         self.numbers.n["counts"][place] += n
@@ -202,7 +243,7 @@ class _Counting:
         left[place[0]] -= n
 
 
-def _stored(minutes_from: int) -> Numbers:
+def _stored() -> Numbers:
     found = Numbers()
     for table in ("counts", "results", "tallies"):
         columns = ", ".join(COLUMNS[table])
@@ -212,15 +253,20 @@ def _stored(minutes_from: int) -> Numbers:
             found.n[table][row[:width]] = int(row[width])
             if last:
                 found.saw(row[:width], row[width + 1])
-    columns = ", ".join(COLUMNS["flows"])
-    sql = (
-        f"SELECT {columns}, sum(died), sum(left_n), sum(still) FROM flows WHERE span_ms = {HOUR_MS} OR start_ms >= %s "
-        f"GROUP BY {columns}"
-    )
-    for *place, died, left, still in _rows(sql, [minutes_from]):
-        for column, n in (("died", died), ("left_n", left), ("still", still)):
-            found.flows[column][tuple(place)] = int(n)
     return found
+
+
+def _store_flows(found: Numbers, minutes_from: int, since: int | None, until: int | None) -> None:
+    columns = ", ".join(COLUMNS["flows"])
+    spans = ((HOUR_MS, since), (MINUTE_MS, max(since or minutes_from, minutes_from)))
+    for span, first in spans:
+        sql = (
+            f"SELECT {columns}, sum(died), sum(left_n), sum(still) FROM flows "
+            f"WHERE span_ms = {span} AND {_within('start_ms', first, until)} GROUP BY {columns}"
+        )
+        for *place, died, left, still in _rows(sql):
+            for column, n in (("died", died), ("left_n", left), ("still", still)):
+                found.flows[column][tuple(place)] = int(n)
 
 
 def correct(found: Sequence[Difference], corrections: int) -> None:

@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
 
 import pytest
+from django.db import connection
 
 from queue_app.models import AuditEvent, Count, Job
 from queue_app.services import housekeeping, queue
 from queue_app.services.verification import verify
-from queue_app.store import database, places
+from queue_app.store import arrivals, database, places
 from tests.conftest import BASE_DIR
 from tests.growth.stories import buried, keep, there
 
@@ -97,3 +99,29 @@ def test_two_that_remove_at_once_remove_each_order_once(real_database, tmp_path)
     assert (there(), buried()) == (set(), set(ids))
     lines = {json.loads(line)["id"] for n in range(2) for line in (tmp_path / f"{n}.jsonl").read_text().splitlines()}
     assert lines == set(ids)
+
+
+def test_an_order_that_is_removed_between_two_looks_of_an_acceptance_is_still_known(real_database, monkeypatch):
+    """Another host removes it just then. On SQLite it has to wait, because an acceptance holds the write lock."""
+    keep(1)
+    delivered_long_ago(["k1"])
+    others = []
+
+    def remove():
+        housekeeping.remove_round(wait=lambda _seconds: False)
+        connection.close()
+
+    looked_up = arrivals.fetch
+
+    def then_remove(sql, values):
+        found = looked_up(sql, values)
+        if not others and sql.startswith("SELECT"):
+            others.append(threading.Thread(target=remove))
+            others[0].start()
+            others[0].join(timeout=0.5)
+        return found
+
+    monkeypatch.setattr(arrivals, "fetch", then_remove)
+    assert queue.enqueue("k1", 2) == "duplicate"
+    others[0].join(timeout=60)
+    assert (there(), buried()) == (set(), {"k1"})

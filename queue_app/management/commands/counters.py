@@ -17,7 +17,7 @@ EPILOG = """
 Every figure on a page comes from counters that the database keeps in the same transaction as the
 rows. `counters check` compares them with the rows and names each that disagrees; `counters rebuild`
 also puts them right. Both may run while everything works: SQLite is read in short bites, and one
-transaction at the end takes about a second for a million orders that are not delivered; PostgreSQL
+transaction at the end takes half a second for a million orders that are not delivered; PostgreSQL
 is read in one snapshot that keeps nobody waiting. Housekeeping waits meanwhile on SQLite.
 
 exit status: 0 all agree, or were put right; 1 some disagree (check); 2 the database cannot be
