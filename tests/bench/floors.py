@@ -4,6 +4,7 @@ The texts are the product's: heard while it carries out one turn. `least` is the
 at all; it keeps no evidence, asks no policy, and is below what any correct queue of this kind can do.
 """
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -51,23 +52,27 @@ class Driver:
         self._session.execute("COMMIT")
 
     def load(self, rows: list[tuple[Any, ...]]) -> None:
-        """Rows of `jobs` (id, seq, deadline, now) the fastest way that the driver has, in one transaction."""
+        """Rows of `jobs` (id, seq, deadline, now), sorted by id, the fastest way that the driver has, in one transaction."""
         columns = (
             "id, seq, queue, order_key, quantity, payload, state, reason, code, attempts, max_attempts, token, "
             "available_at, deadline, created_at_ms, changed_at_ms, redriven, waited_ms"
         )
-        whole = [
-            (key, seq, "snacks", "", 1, "{}", "pending", "", "", 0, 3, 0, now, deadline, now, now, 0, 0)
-            for key, seq, deadline, now in rows
-        ]
         self.begin()
         if self.postgresql:
             with self._session.cursor() as cursor, cursor.copy(f"COPY jobs ({columns}) FROM STDIN") as copy:
-                for row in whole:
-                    copy.write_row(row)
-        else:
-            marks = ", ".join(["?"] * len(whole[0]))
-            self._session.executemany(f"INSERT INTO jobs ({columns}) VALUES ({marks})", whole)
+                copy.write(
+                    "".join(
+                        f"{key}\t{seq}\tsnacks\t\t1\t{{}}\tpending\t\t\t0\t3\t0\t{now}\t{until}\t{now}\t{now}\t0\t0\n"
+                        for key, seq, until, now in rows
+                    )
+                )
+        else:  # one statement for many rows: half of what executemany takes on a table with triggers
+            for first in range(0, len(rows), 1_000):
+                self._session.execute(
+                    f"INSERT INTO jobs ({columns}) SELECT value ->> 0, value ->> 1, 'snacks', '', 1, '{{}}', 'pending', '', "
+                    "'', 0, 3, 0, value ->> 3, value ->> 2, value ->> 3, value ->> 3, 0, 0 FROM json_each(?)",
+                    [json.dumps(rows[first : first + 1_000])],
+                )
         self.commit()
 
     def seqs(self, count: int) -> list[int]:
