@@ -116,14 +116,23 @@ class Worker:
             self._look_at_ms = 0  # the pages learn at once that it takes nothing new
             self._holding.cancel()
         if not (self._try(lambda: self._look(now)) and self._try(lambda: self._settle(now))):
-            self._wait(self._trouble_ms * random.uniform(0.5, 1.0) / 1000)  # noqa: S311 - spreads the tries
-            self._trouble_ms = min(self._trouble_ms * 2, TROUBLE_MS[1])
+            self._wait(self._trouble_wait_ms() / 1000)
             return self._drain_end_ms is None or clock.monotonic_ms() < self._drain_end_ms
         self._trouble_ms = TROUBLE_MS[0]
         if self._over():
             return False
         self._rest()
         return True
+
+    def _trouble_wait_ms(self) -> float:
+        """Longer each time, but not so long that the leases of what still runs, or the time for draining, are over."""
+        wait_ms = self._trouble_ms * random.uniform(0.5, 1.0)  # noqa: S311 - spreads the tries
+        self._trouble_ms = min(self._trouble_ms * 2, TROUBLE_MS[1])
+        if len(self._holding):
+            wait_ms = min(wait_ms, max(self._lease_ms / 6, TROUBLE_MS[0] / 2))
+        if self._drain_end_ms is not None:
+            wait_ms = min(wait_ms, max(self._drain_end_ms - clock.monotonic_ms(), 0))
+        return wait_ms
 
     def _look(self, now: int) -> None:
         """Renew, beat, and see whether the queue was paused or cancelled meanwhile."""
