@@ -11,6 +11,8 @@ from django.db import connection
 
 from tests.conftest import BASE_DIR
 
+pytestmark = pytest.mark.timeout(300)  # several programs start, on a machine that may be busy
+
 
 @pytest.fixture
 def house(tmp_path, django_db_blocker):
@@ -78,8 +80,8 @@ def test_the_newest_schema_arrives_under_a_running_worker_of_the_first_release(h
         run(house, "manage.py", "migrate", "-v0")
         new = start(house, "-m", "tests.growth.busy", "new")  # both versions work on it for a while
         assert new.stdout.readline() == "working\n"
-        new_moves = int(new.communicate("", timeout=60)[0])
-        told = json.loads(old.communicate("", timeout=60)[0])
+        new_moves = int(new.communicate("", timeout=120)[0])
+        told = json.loads(old.communicate("", timeout=120)[0])
     finally:
         for child in (old, new):
             if child is not None and child.poll() is None:
@@ -90,7 +92,7 @@ def test_the_newest_schema_arrives_under_a_running_worker_of_the_first_release(h
     assert told["kept"] == [True] * 5, "a lease from before the upgrade was lost"
     assert told["refused"] == 0
     assert told["done"] > 0
-    assert told["longest_wait_ms"] < 20_000
+    assert told["longest_wait_ms"] < 60_000  # seconds on a quiet machine
     found = json.loads(run(house, "-c", FOUND).splitlines()[-1])
     states = found.pop("states")
     assert sum(states.values()) == told["accepted"] + 5, "an accepted order is gone"

@@ -22,6 +22,8 @@ from queue_app.store import houses
 from tests import pgserver
 from tests.conftest import BASE_DIR
 
+pytestmark = pytest.mark.timeout(300)  # several programs start, on a machine that may be busy
+
 
 class House:
     """A database, and programs that run on it."""
