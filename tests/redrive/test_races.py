@@ -18,7 +18,7 @@ from queue_app.services import approvals, batches, plans, queue, ticks
 from tests.conftest import BASE_DIR
 from tests.redrive.conftest import person
 from tests.redrive.invariants import check_plan, check_plans
-from tests.redrive.story import FAST, SNACKS, approve, ask, die, prove
+from tests.redrive.story import FAST, SNACKS, approve, ask, die, frozen, prove
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -219,7 +219,7 @@ def test_two_redrivers_and_four_workers_on_one_batch(real_database, operator, te
     """
     n, rate = int(os.environ.get("SNACKOPS_LONG", "2000")), 400
     die(n)
-    plan = ask(operator, terms=Terms(rate * 1_000, canary=20))
+    plan = frozen(ask(operator, terms=Terms(rate * 1_000, canary=20)))
     approve(team_lead, plan)
     redrivers = [
         subprocess.Popen(
@@ -234,7 +234,7 @@ def test_two_redrivers_and_four_workers_on_one_batch(real_database, operator, te
         )
         for k in range(4)
     ]
-    until(lambda: RedriveOutcome.objects.count() >= n, "the end of every order", limit_s=300, look_s=0.2)
+    until(lambda: RedriveOutcome.objects.count() >= n, "the end of every order", limit_s=300 + n / 20, look_s=0.2)
     for child in workers:
         assert child.wait(timeout=60) == 0
     for child in redrivers:
