@@ -46,7 +46,7 @@ def _die_at(n: int) -> None:
 
         return counted
 
-    for owner, name in ((os, "fsync"), (Path, "mkdir"), (Path, "touch"), (Path, "rename")):
+    for owner, name in ((os, "fsync"), (os, "mkdir"), (os, "utime"), (Path, "rename")):
         setattr(owner, name, mortal(getattr(owner, name)))
 
 

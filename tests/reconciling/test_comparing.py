@@ -216,6 +216,17 @@ def test_examples_are_bounded_for_each_kind_and_in_all(clock: Clock, book: Book)
     assert reconciling.compare(book, examples=0).kinds == {"unknown_here": 150}
 
 
+def test_however_much_differs_only_a_handful_is_held_at_a_time(
+    clock: Clock, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book.put(*(tried(f"s{n:03}") for n in range(450)))
+    asked: list[int] = []
+    orders = comparisons.orders
+    monkeypatch.setattr(comparisons, "orders", lambda ids: asked.append(len(ids)) or orders(ids))
+    assert reconciling.compare(book).kinds == {"unknown_here": 450}
+    assert asked == [200, 200, 50]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_no_transaction_is_open_while_the_receiver_is_asked(clock: Clock, book: Book) -> None:
     accept(["a", "b"])
