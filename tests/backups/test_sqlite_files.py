@@ -285,6 +285,22 @@ def test_a_broken_file_is_said_to_be_so_and_nothing_is_mended(
     assert file.read_bytes() == left or how is emptied  # SQLite calls an empty file an empty database
 
 
+def test_damage_where_no_order_lies_yields_no_backup_either(file: Path, run: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(file)) as link:
+        (page,) = link.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'auth_permission'").fetchone()
+        (size,) = link.execute("PRAGMA page_size").fetchone()
+
+    def one_page(raw: bytearray) -> None:
+        raw[(page - 1) * size : page * size] = b"\xa5" * size
+
+    break_it(file, one_page)
+    with living_in_file(file):
+        status, said, error = run("backup", tmp_path / "monday")
+    assert (status, said) == (2, "")
+    assert error.startswith("SQLite finds the file damaged (integrity_check). No backup was kept")
+    assert not list(tmp_path.glob("monday*"))
+
+
 @pytest.mark.usefixtures("dropped")
 @pytest.mark.parametrize("how", BROKEN)
 def test_pages_of_a_broken_file_say_that_it_cannot_work_now(how: Callable[[bytearray], None], file: Path) -> None:
