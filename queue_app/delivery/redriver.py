@@ -4,9 +4,9 @@ It keeps nothing but how long a tick may be: everything else lies in the databas
 many as wanted may run. It rests at least as long as it held the write lock, so that workers and pages get their turn.
 """
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
@@ -44,7 +44,9 @@ class Redriver:
 
     owner: str
     wait: Callable[[float], bool] | None = None
-    _stop: threading.Event = field(default_factory=threading.Event)
+    _told: bool = False
+    # put() of a SimpleQueue may be called in a signal handler, whatever it interrupts; an Event could deadlock
+    _bell: SimpleQueue[None] = field(default_factory=SimpleQueue)
     _paces: dict[int, _Pace] = field(default_factory=dict)
     _beaten_ms: int = -BEAT_MS
     _sealed_ms: int = -SEAL_MS
@@ -54,13 +56,14 @@ class Redriver:
 
     def stop(self) -> None:
         """End after the transaction at hand; safe in a signal handler."""
-        self._stop.set()
+        self._told = True
+        self._bell.put(None)
 
     def run(self) -> None:
         """Work until `stop`. Trouble with the database never ends it: it waits longer and longer, and tries again."""
-        wait = self.wait or self._stop.wait
+        wait = self.wait or self._listen
         trouble_ms = TROUBLE_MS[0]
-        while not self._stop.is_set():
+        while not self._told:
             try:
                 rest_ms = self.once()
                 trouble_ms, self._detail = TROUBLE_MS[0], ""
@@ -72,6 +75,13 @@ class Redriver:
             wait(rest_ms / 1_000)
         self.leave()
 
+    def _listen(self, seconds: float) -> bool:
+        try:
+            self._bell.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
+
     def once(self) -> int:
         """One round over all plans that something is due for; how long to rest (ms)."""
         self._beat()
@@ -80,7 +90,7 @@ class Redriver:
         open_plans = plans.at_work()
         self._paces = {plan.pk: self._paces.get(plan.pk) or _Pace() for plan in open_plans}
         for plan in open_plans:
-            if self._stop.is_set():
+            if self._told:
                 break
             if self._paces[plan.pk].due_ms <= clock.monotonic_ms():
                 self._turn(plan, now)
