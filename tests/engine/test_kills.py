@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
+from django.db import connection
 
 from queue_app.models import AuditEvent, Failure, Job, Redrive, RedriveOutcome
 from queue_app.services import queue
@@ -14,6 +16,22 @@ from tests.engine.rows import DAY, LEASE, T, declare, failures, put, row, stand,
 
 DUE = T + LEASE
 KILLED = -9
+
+
+def nobody_is_at_it():
+    """PostgreSQL notices a client's death when it next looks at its socket: until then the dead one's rows are locked."""
+    if connection.vendor == "sqlite":
+        return
+    end = time.monotonic() + 30
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND backend_type = 'client backend' AND xact_start IS NOT NULL"
+            )
+            if cursor.fetchone()[0] == 0:
+                return
+        assert time.monotonic() < end, "a dead client's transaction stays open"
 
 
 class Mortal:
@@ -32,6 +50,8 @@ class Mortal:
         self._process.stdin.flush()
         status, answer = json.loads(self._process.stdout.readline())
         assert status in (0, KILLED), answer
+        if status == KILLED:
+            nobody_is_at_it()
         return status, answer
 
     def every_point(self, move, prepare, judge, **arguments):
