@@ -33,7 +33,6 @@ LOOK_AGAIN_S = (0.0003, 0.001)  # between tries at a lock that another holds: sh
 STEP_BACK_S = (0.0005, 0.0015)
 NEIGHBOURS_MS = 100  # another's commit says for so long that somebody may be waiting
 LOOK_AROUND_MS = 200  # one who writes alone steps back so often, in case somebody waits who never got a turn
-NAMES_PER_STATEMENT = 500  # a build of SQLite may take no more than 999 values in one statement
 
 
 @functools.cache
