@@ -4,6 +4,7 @@ It keeps nothing but how long a tick may be: everything else lies in the databas
 many as wanted may run. It rests at least as long as it held the write lock, so that workers and pages get their turn.
 """
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -16,7 +17,7 @@ from queue_app.delivery.troubles import trouble_of
 from queue_app.models import Plan
 from queue_app.policy.selections import CHUNK
 from queue_app.services import asking, freezing, housekeeping, life_signs, sealing, ticks
-from queue_app.services.life_signs import BEAT_MS
+from queue_app.services.life_signs import BEAT_MS, Work
 from queue_app.store import database, plans
 
 log = structlog.get_logger(__name__)
@@ -158,7 +159,7 @@ class Redriver:
         if self._arrived:
             life_signs.beat(self.owner, "redriver", "", self._detail)
         else:
-            life_signs.arrive(self.owner, "redriver")
+            life_signs.arrive(self.owner, "redriver", work=Work(host=socket.gethostname()[:128]))
             self._arrived = True
         housekeeping.tidy_if_due()  # once a minute over all redrivers
         self._beaten_ms = clock.monotonic_ms()

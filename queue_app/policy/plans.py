@@ -52,7 +52,9 @@ MOVES: dict[tuple[str, str], Move] = {
     ("running", "stop"): Move("stopped", "stop"),
     ("running", "end"): Move("ended", REDRIVER),
     ("paused", "resume"): Move("approved", "resume"),  # it takes its turn again, at once if the queue is free
-    ("paused", "continue"): Move("approved", "continue"),  # a new round: after a silent trial, or up to the rate asked for
+    ("paused", "continue"): Move(
+        "approved", "continue"
+    ),  # a new round: after a silent trial, or up to the rate asked for
     ("paused", "halt"): Move("halted", REDRIVER),  # the results came after all, and they are bad
     ("paused", "stop"): Move("stopped", "stop"),
     ("halted", "continue"): Move("approved", "continue"),

@@ -40,6 +40,8 @@ def test_a_claim_keeps_its_time_beside_rows_that_nobody_may_remove(real_database
             took.append(time.monotonic() - begun)
             assert lease.id.startswith("live-")
         long_one.rollback()
-    print(f"{DEAD_ROWS:,} orders done: claim median {sorted(took)[4] * 1_000:.1f} ms, longest {max(took) * 1_000:.1f} ms")
+    print(
+        f"{DEAD_ROWS:,} orders done: claim median {sorted(took)[4] * 1_000:.1f} ms, longest {max(took) * 1_000:.1f} ms"
+    )
     assert sorted(took)[4] < BUDGET_S, took
     assert Job.objects.filter(state="leased").count() == 9

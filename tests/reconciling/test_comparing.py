@@ -222,7 +222,12 @@ def test_however_much_differs_only_a_handful_is_held_at_a_time(
     book.put(*(tried(f"s{n:03}") for n in range(450)))
     asked: list[int] = []
     orders = comparisons.orders
-    monkeypatch.setattr(comparisons, "orders", lambda ids: asked.append(len(ids)) or orders(ids))
+
+    def counted(ids):
+        asked.append(len(ids))
+        return orders(ids)
+
+    monkeypatch.setattr(comparisons, "orders", counted)
     assert reconciling.compare(book).kinds == {"unknown_here": 450}
     assert asked == [200, 200, 50]
 

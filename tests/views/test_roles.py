@@ -193,7 +193,6 @@ CHANGES: dict[str, tuple[set[str], dict[str, object]]] = {
     ),
     "redrive_move": (WORK, {"move": "pause"}),
     "queue_move": (DECIDE, {"move": "pause", "note": "INC-7"}),
-    "job_unblock": (DECIDE, {"token": 1, "note": "INC-8"}),
 }
 
 
