@@ -4,7 +4,7 @@ Django's table remake on SQLite silently drops all triggers of that table, so `c
 and a system check and `/readyz` call `missing`. Tests lift the guards around a flush with `drop_all`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -48,6 +48,8 @@ def create_all(using: str = "default") -> None:
         if connection.vendor == "postgresql":
             for statement in triggers_postgresql.FUNCTIONS:
                 cursor.execute(statement)
+        for name in _outdated(connection, present, wanted):
+            drop(connection, name)
         for name, sql in wanted.items():
             if present.get(name) != _comparable(connection, name, sql):
                 drop(connection, name)
@@ -72,11 +74,17 @@ def drop_all(using: str = "default") -> None:
 
 
 def missing(using: str = "default") -> list[str]:
-    """Names of triggers that are absent or differ from the list, sorted; empty when all stand."""
+    """Names of triggers that are absent, differ from the list or are not in it, sorted; empty when all stand."""
     connection = connections[using]
     wanted = _statements(connection, _tables(connection))
     present = _present(connection)
-    return sorted(name for name, sql in wanted.items() if present.get(name) != _comparable(connection, name, sql))
+    absent = [name for name, sql in wanted.items() if present.get(name) != _comparable(connection, name, sql)]
+    return sorted(absent + _outdated(connection, present, wanted))
+
+
+def _outdated(connection: BaseDatabaseWrapper, present: Iterable[str], wanted: Mapping[str, str]) -> list[str]:
+    """Triggers of an earlier release: a counter that is kept twice is wrong. On SQLite no release had others."""
+    return [name for name in present if name not in wanted] if connection.vendor == "postgresql" else []
 
 
 def _comparable(connection: BaseDatabaseWrapper, name: str, sql: str) -> str:

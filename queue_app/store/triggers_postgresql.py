@@ -1,5 +1,7 @@
 """PostgreSQL's form of the rules. Differs from SQLite's because a trigger calls a function and TRUNCATE exists.
 
+The counters' triggers (`triggers_counting`) fire once a statement and see all its rows as a table.
+
 A trigger's comment holds the digest of its own definition, which PostgreSQL would show only in a form of its own; with
 the digest of its function's body it lets `triggers.missing` see any change.
 """
@@ -9,11 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from queue_app.policy.plans import CLOSED
+from queue_app.store import triggers_counting
 
-_STAGE = (
-    "CASE WHEN {r}.state <> 'pending' THEN '' WHEN {r}.attempts > 0 THEN 'retrying' "
-    "WHEN {r}.redriven > 0 THEN 'redriven' ELSE 'new' END"
-)
 _TABLES_BY_LENGTH = (
     "redrive_outcomes",
     "investigated_groups",
@@ -36,35 +35,8 @@ def table_of(name: str) -> str:
     return next(table for table in _TABLES_BY_LENGTH if name.startswith(f"{table}_"))
 
 
-def _count(sign: int, row: str) -> str:
-    at = f"{row}.changed_at_ms" if sign > 0 else "0"
-    return f"""
-    INSERT INTO counts AS c (queue, state, stage, reason, code, slot, n, last_at_ms)
-    VALUES ({row}.queue, {row}.state, {_STAGE.format(r=row)}, {row}.reason, {row}.code, pg_backend_pid(), {sign}, {at})
-    ON CONFLICT (queue, state, stage, reason, code, slot) DO UPDATE
-    SET n = c.n + excluded.n, last_at_ms = greatest(c.last_at_ms, excluded.last_at_ms);"""
-
-
-def _flow(row: str, at: str, died: int, left: int, still: int) -> str:
-    return f"""
-    INSERT INTO flows AS f (span_ms, start_ms, queue, reason, code, slot, died, left_n, still)
-    SELECT span, {at} - {at} % span, {row}.queue, {row}.reason, {row}.code, pg_backend_pid(), {died}, {left}, {still}
-    FROM (VALUES (60000), (3600000)) AS spans(span)
-    ON CONFLICT (span_ms, start_ms, queue, reason, code, slot) DO UPDATE
-    SET died = f.died + excluded.died, left_n = f.left_n + excluded.left_n, still = f.still + excluded.still;"""
-
-
-def _result(outcome: str, was: str, sign: int) -> str:
-    return f"""
-    INSERT INTO results AS r (batch, queue, reason, code, outcome, slot, n)
-    VALUES (coalesce(NEW.batch, 0), NEW.queue, NEW.{was}reason, NEW.{was}code, {outcome}, pg_backend_pid(), {sign})
-    ON CONFLICT (batch, queue, reason, code, outcome, slot) DO UPDATE SET n = r.n + excluded.n;"""
-
-
-def _function(name: str, body: str) -> str:
-    return (
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $snackops$BEGIN{body}\nEND$snackops$"
-    )
+def _function(name: str, source: str) -> str:
+    return f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $snackops${source}$snackops$"
 
 
 def _raise(message: str) -> str:
@@ -109,24 +81,11 @@ _BODIES = {
     IF OLD.state IN ({", ".join(map(repr, CLOSED))}) AND NEW.state IS DISTINCT FROM OLD.state
     THEN {_raise("plans: a closed plan stays closed")} END IF;
     RETURN NEW;""",
-    "snackops_jobs_count": f"""
-    IF TG_OP <> 'INSERT' THEN {_count(-1, "OLD")}
-    END IF;
-    IF TG_OP <> 'DELETE' THEN {_count(1, "NEW")}
-    END IF;
-    RETURN NULL;""",
-    "snackops_jobs_died": f"{_flow('NEW', 'NEW.changed_at_ms', 1, 0, 1)}\n    RETURN NULL;",
-    "snackops_jobs_left": _flow("OLD", "NEW.changed_at_ms", 0, 1, 0)
-    + _flow("OLD", "OLD.changed_at_ms", 0, 0, -1)
-    + "\n    RETURN NULL;",
-    "snackops_redrives_count": _result("'waiting'", "", 1) + "\n    RETURN NULL;",
-    "snackops_outcomes_count": _result("'waiting'", "was_", -1)
-    + _result("NEW.outcome", "was_", 1)
-    + "\n    RETURN NULL;",
 }
+_SOURCES = {name: f"BEGIN{body}\nEND" for name, body in _BODIES.items()} | triggers_counting.SOURCES
 
 FUNCTIONS = (
-    *(_function(name, body) for name, body in _BODIES.items()),
+    *(_function(name, source) for name, source in _SOURCES.items()),
     "CREATE SEQUENCE IF NOT EXISTS jobs_seq",
     # the one clock of an installation with several hosts; tests may replace this function
     "DO $do$ BEGIN IF to_regprocedure('snackops_now_ms()') IS NULL THEN "
@@ -135,30 +94,17 @@ FUNCTIONS = (
 )
 
 
-_MOVED = (
-    "WHEN ((OLD.state, OLD.reason, OLD.code, OLD.queue, "
-    + _STAGE.format(r="OLD")
-    + ") IS DISTINCT FROM (NEW.state, NEW.reason, NEW.code, NEW.queue, "
-    + _STAGE.format(r="NEW")
-    + "))"
-)
 _ROW = "FOR EACH ROW"
+# A condition costs a tenth of a call of a function: the function is called only to say what is wrong.
+_BROKEN = (
+    f"WHEN ({_BODY_CHANGED} OR NEW.token < OLD.token "
+    "OR (OLD.state = 'done' AND NEW.state <> 'done') OR OLD.state = 'dead')"
+)
 # trigger -> (when and on what, function)
 _CALLS: dict[str, tuple[str, str]] = {
-    "jobs_guard_update": (f"BEFORE UPDATE ON jobs {_ROW}", "snackops_jobs_guard"),
+    "jobs_guard_update": (f"BEFORE UPDATE ON jobs {_ROW} {_BROKEN}", "snackops_jobs_guard"),
     "jobs_guard_delete": (f"BEFORE DELETE ON jobs {_ROW}", "snackops_jobs_delete"),
     "jobs_guard_truncate": ("BEFORE TRUNCATE ON jobs FOR EACH STATEMENT", "snackops_refuse"),
-    "jobs_count_rows": (f"AFTER INSERT OR DELETE ON jobs {_ROW}", "snackops_jobs_count"),
-    "jobs_count_update": (f"AFTER UPDATE ON jobs {_ROW} {_MOVED}", "snackops_jobs_count"),
-    "jobs_flow_insert": (f"AFTER INSERT ON jobs {_ROW} WHEN (NEW.state = 'dead')", "snackops_jobs_died"),
-    "jobs_flow_died": (
-        f"AFTER UPDATE ON jobs {_ROW} WHEN (NEW.state = 'dead' AND OLD.state <> 'dead')",
-        "snackops_jobs_died",
-    ),
-    "jobs_flow_left": (
-        f"AFTER UPDATE ON jobs {_ROW} WHEN (OLD.state = 'dead' AND NEW.state <> 'dead')",
-        "snackops_jobs_left",
-    ),
     "plan_items_guard_grow": (f"BEFORE INSERT ON plan_items {_ROW}", "snackops_items_insert"),
     "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW}", "snackops_items_guard"),
     "plans_guard_closed": (f"BEFORE UPDATE ON plans {_ROW}", "snackops_plans_guard"),
@@ -166,8 +112,7 @@ _CALLS: dict[str, tuple[str, str]] = {
     "plans_guard_truncate": ("BEFORE TRUNCATE ON plans FOR EACH STATEMENT", "snackops_refuse"),
     "plan_items_guard_delete": (f"BEFORE DELETE ON plan_items {_ROW}", "snackops_refuse"),
     "plan_items_guard_truncate": ("BEFORE TRUNCATE ON plan_items FOR EACH STATEMENT", "snackops_refuse"),
-    "redrives_count": (f"AFTER INSERT ON redrives {_ROW}", "snackops_redrives_count"),
-    "redrive_outcomes_count": (f"AFTER INSERT ON redrive_outcomes {_ROW}", "snackops_outcomes_count"),
+    **triggers_counting.CALLS,
 }
 for _table in _TABLES_BY_LENGTH:
     if _table not in {"jobs", "plan_items", "plans"}:
@@ -186,18 +131,22 @@ def _create(name: str) -> str:
 
 def comparable(name: str) -> str:
     """What `present` shows of a trigger that stands as in this list."""
-    return _digest(f"BEGIN{_BODIES[_CALLS[name][1]]}\nEND") + _digest(_create(name))
+    return _digest(_SOURCES[_CALLS[name][1]]) + _digest(_create(name))
 
 
 def present(cursor: Any) -> dict[str, str]:
-    """Trigger name -> digests of its function's body and of its definition; disabled ones do not count."""
+    """Trigger name -> digests of its function's body and of its definition; disabled ones do not count.
+
+    Also those of an earlier release: two that count the same make every figure wrong.
+    """
     cursor.execute(
         "SELECT t.tgname, p.prosrc, coalesce(obj_description(t.oid, 'pg_trigger'), '') "
         "FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid "
         "JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND n.nspname = current_schema()"
+        "WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND n.nspname = current_schema() "
+        "AND starts_with(p.proname, 'snackops_')"
     )
-    return {name: _digest(body) + comment for name, body, comment in cursor.fetchall() if name in _CALLS}
+    return {name: _digest(body) + comment for name, body, comment in cursor.fetchall()}
 
 
 def statements(_insert_only: Mapping[str, object], tables: frozenset[str]) -> dict[str, str]:

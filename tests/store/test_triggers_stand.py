@@ -22,9 +22,9 @@ CHANGED = {
     ],
     # the name and the function stay; only the condition is another
     "postgresql": [
-        "DROP TRIGGER jobs_flow_died ON jobs",
-        "CREATE TRIGGER jobs_flow_died AFTER UPDATE ON jobs FOR EACH ROW WHEN (NEW.state = 'done') "
-        "EXECUTE FUNCTION snackops_jobs_died()",
+        "DROP TRIGGER jobs_guard_delete ON jobs",
+        "CREATE TRIGGER jobs_guard_delete BEFORE DELETE ON jobs FOR EACH ROW WHEN (OLD.token < 0) "
+        "EXECUTE FUNCTION snackops_jobs_delete()",
     ],
 }
 POSTGRESQL_ONLY = [
