@@ -36,6 +36,7 @@ from tests.waiting import came_true, until
 SECONDS = float(os.environ.get("SNACKOPS_STORM_S", "8"))
 SEED = int(os.environ.get("SNACKOPS_STORM_SEED", "7"))
 WORKERS, REDRIVERS = 8, 2
+BACKLOG = 300
 FAULTS = ['{"status": 503, "share": 0.1}', '{"status": 422, "share": 0.05}', '{"drop": "after", "share": 0.1}']
 
 
@@ -120,6 +121,9 @@ class People:
         self.accepted, self.unsure, self.redrives = [], [], 0
 
     def order(self, n):
+        """Twenty more, unless so many wait already that the calm afterwards would take long."""
+        if Job.objects.filter(state__in=("pending", "leased")).count() > BACKLOG:
+            return
         some = [{"id": f"s{n}-{place}", "quantity": 1 + place} for place in range(20)]
         try:
             queue.enqueue_many(some)
