@@ -300,6 +300,7 @@ def test_a_client_that_stops_reading_stops_nobody(browser: Client, team_lead: Us
     answer.close()
 
 
+@pytest.mark.django_db(transaction=True)  # the end of an answer gives its connection back
 def test_a_client_that_leaves_ends_the_walk(browser: Client, team_lead: User) -> None:
     many(3 * BITE, team_lead.pk)
     answer = browser.post("/audit/export/", {"format": "csv"})

@@ -31,11 +31,16 @@ def refuse_changes(execute, sql, params, many, context):
 
 @pytest.mark.django_db(transaction=True)
 def test_counters_are_changed_within_their_page() -> None:
-    for number in range(20):
+    def changes() -> tuple[int, int]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_force_next_flush()")
+            cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counts'")
+            return cursor.fetchone()
+
+    all_before, in_place_before = changes()
+    for number in range(40):
         queue.enqueue(f"j{number}", 1)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_force_next_flush()")
-        cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counts'")
-        updated, in_place = cursor.fetchone()
-    assert updated >= 19
-    assert in_place == updated
+    all_after, in_place_after = changes()
+    assert all_after - all_before >= 39
+    # a page that is full by then makes one of many move on to the next
+    assert in_place_after - in_place_before >= 0.9 * (all_after - all_before)
