@@ -129,8 +129,10 @@ def measure(environ: dict[str, str], rounds: int) -> None:
             for role in ("with_checks", "without_checks"):
                 figures[role] += workers.round((role, 0))[0]
             for limit in (1, 100):
-                workers.round(("fill", 3 * LOAD if limit > 1 else LOAD))
+                workers.round(("fill", LOAD))
                 for role in ("product", "floor_same", "floor_least") * TURNS:
+                    if limit > 1:  # or a fast machine runs dry within one turn
+                        workers.round(("fill", 3 * LOAD))
                     figures[f"{role} {limit}"].append(workers.round((role, limit))[0][0])
             pair = workers.round(("product", 1), ("product", 1))
             shares.append(min(answer[0] for answer in pair) / max(sum(answer[0] for answer in pair), 1))

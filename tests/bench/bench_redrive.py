@@ -264,6 +264,7 @@ def main(arguments: list[str]) -> None:
     n = int(arguments[0]) if arguments else ORDERS
     for title, row in (
         *((f"full speed, bite {bite}", _fresh("full_speed", n, bite)) for bite in (200, 1_000)),
+        ("1/s, 1 redrivers", _fresh("at_rate", 1, 62, 1)),
         *((f"{rate}/s, {k} redrivers", _fresh("at_rate", rate, 20, k)) for rate, k in ((50, 1), (500, 1), (500, 2))),
         ("two redrivers, four workers", _fresh("crowd", n, 500)),
     ):
