@@ -117,13 +117,14 @@ def preview(selection: Selection, terms: Terms, now_ms: int) -> Preview:
     )
 
 
-def changes_since(plan_id: int, now_ms: int) -> Changes:
+def changes_since(plan_id: int, now_ms: int, died: Count | None = None) -> Changes:
     """What changed since the list of a plan was frozen. Raises UnknownPlan. Three queries at any number of causes."""
     plan = Plan.objects.filter(pk=plan_id).first()
     if plan is None:
         raise UnknownPlan(gettext_noop("There is no such redrive."))
     gone, looked_at = _gone(plan_id, plan.next_pos)
-    return Changes(died_since(plan_id, plan.queue, plan.as_of_ms, now_ms), gone, looked_at < CAP)
+    died = died or died_since(plan_id, plan.queue, plan.as_of_ms, now_ms)
+    return Changes(died, gone, looked_at < CAP)
 
 
 def died_since(plan_id: int, queue: str, as_of_ms: int, until_ms: int) -> Count:

@@ -111,7 +111,9 @@ def age_of(at_ms: int | None, now_ms: int | None = None) -> str:
 @register.filter
 def number(value: int | None) -> str:
     """Digits in groups, for text only, never for an id, a value in a form or an address: `1,234,567`."""
-    return NONE if value is None or isinstance(value, str) else f"{value:,}"
+    if value is None or isinstance(value, str):
+        return NONE
+    return mark_safe(f"{value:,}")  # noqa: S308 - digits and commas; a list has hundreds of them
 
 
 @register.simple_tag

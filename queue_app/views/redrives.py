@@ -92,7 +92,10 @@ def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
     status = 422 if form.errors else 200
     if request.headers.get("HX-Target") == "sentence":
         return render(request, "redrives/_sentence.html", context, status=status)
-    context |= {"changes": changes_since(plan_id, context["as_of_ms"]), "rejecting": _rejecting(context["d"])}
+    context |= {
+        "changes": changes_since(plan_id, context["as_of_ms"], context["died"]),
+        "rejecting": _rejecting(context["d"]),
+    }
     return render(request, "redrives/decide.html", context, status=status)
 
 
