@@ -58,11 +58,16 @@ def test_with_the_mouse_in_four_steps(page: Page, live_server: Any, operator: Us
     expect(page.locator(".headline")).to_contain_text("nobody has looked at 3 of them")
 
 
-def test_by_keyboard_alone(
-    page: Page, live_server: Any, operator: User, night: None, sign_in: Callable[[User], None]
-) -> None:
-    sign_in(operator)
-    page.goto(live_server.url + reverse("overview"))
+def test_by_keyboard_alone(page: Page, live_server: Any, operator: User, night: None) -> None:
+    page.goto(live_server.url + reverse("sign_in"))
+    for field, text in (("username", operator.username), ("password", PASSWORD)):
+        for _press in range(20):
+            if page.evaluate("document.activeElement.name") == field:
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    page.wait_for_url(live_server.url + reverse("overview"))
     page.keyboard.press("g")
     page.keyboard.press("g")
     page.wait_for_url(live_server.url + reverse("group_list"))
