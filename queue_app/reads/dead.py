@@ -90,11 +90,20 @@ def stretch(
     way = way_of(filter)
     if not way.streams:
         return Stretch([])
-    span = all_of([in_span(filter, as_of_ms), beyond(after, newest_first)])
+    span = all_of([_from(in_span(filter, as_of_ms), after, newest_first), beyond(after, newest_first)])
     fence = fence_of(way.streams, span, newest_first) if way.bounded else None
     condition = all_of([span, up_to(fence, newest_first), way.rest])
     rows = _merged(way.streams, condition, limit, newest_first)
     return Stretch(rows, fence if len(rows) < limit else None)
+
+
+def _from(span: Sql, after: Position | None, newest_first: bool) -> Sql:
+    """The span of time, begun at the position: of two lower bounds SQLite follows the first one that it meets, and would
+    walk through all earlier pages."""
+    sql, (low, high) = span
+    if after is None:
+        return span
+    return sql, [low, min(high, after[0] + 1)] if newest_first else [max(low, after[0]), high]
 
 
 def _merged(streams: list[Sql], condition: Sql, limit: int, newest_first: bool) -> list[DeadRow]:
