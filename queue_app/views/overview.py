@@ -19,6 +19,7 @@ from queue_app.reads.plan_lists import Line
 from queue_app.services.people import actor_of, require
 from queue_app.store import database
 from queue_app.views.charts import flow_chart
+from queue_app.views.living import living
 
 MINUTE_MS = 60_000
 NEEDS_SHOWN = 6
@@ -37,11 +38,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def overview_live(request: HttpRequest) -> HttpResponse:
     """Its living part, for polling: only the as-of line while nothing but the time has changed."""
     context = _context(request)
-    if request.GET.get("seen") == context["seen"]:
-        response = render(request, "overview/_unchanged.html", context)
-        response["HX-Reswap"] = "none"
-        return response
-    return render(request, "overview/_live.html", context)
+    return living(request, "overview", context)
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from queue_app.reads import processes as reads
 from queue_app.reads import queues
 from queue_app.services.people import actor_of, require
 from queue_app.store import database
+from queue_app.views.living import living
 from queue_app.views.queues import form_of, rights_of
 
 MINUTE_MS = 60_000
@@ -27,11 +28,7 @@ def process_list(request: HttpRequest) -> HttpResponse:
 def process_live(request: HttpRequest) -> HttpResponse:
     """Its living part, for polling: only the as-of line while nothing but the time has changed."""
     context = _context(request)
-    if request.GET.get("seen") == context["seen"]:
-        response = render(request, "processes/_unchanged.html", context)
-        response["HX-Reswap"] = "none"
-        return response
-    return render(request, "processes/_live.html", context)
+    return living(request, "processes", context)
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:

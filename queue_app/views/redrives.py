@@ -29,6 +29,7 @@ from queue_app.store import database
 from queue_app.templatetags.plan_words import plan_state, sentences_of
 from queue_app.views.decision_forms import DecisionForm
 from queue_app.views.filters import chips
+from queue_app.views.living import living
 from queue_app.views.refusals import sentence_of
 
 NO_STEP = gettext_noop("There is no such step.")
@@ -65,11 +66,7 @@ def redrive_live(request: HttpRequest, plan_id: int) -> HttpResponse:
     context = _context(actor, plan_id)
     if request.GET.get("state", context["shown"]) != context["shown"]:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-    if request.GET.get("seen") == context["seen"]:
-        response = render(request, "redrives/_unchanged.html", context)
-        response["HX-Reswap"] = "none"
-        return response
-    return render(request, "redrives/_live.html", context)
+    return living(request, "redrives", context)
 
 
 @sensitive_post_parameters("password")

@@ -1,16 +1,16 @@
 """`manage.py audit`: prove the record whole, or print the anchor to be kept elsewhere."""
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from queue_app.management import reconcile_words
 from queue_app.management.commands.reconcile import compared
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.chain import Anchor, InvalidAnchor, Link, parse_anchor
 from queue_app.policy.ledgers import BadLedger
 from queue_app.policy.refusals import shown
@@ -32,10 +32,6 @@ from the receiver; 2 wrong usage, or one of the two cannot be read
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Two small questions to the record; the rules are in `services.verification`."""
 
@@ -43,7 +39,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """`verify` and `head`."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parts = parser.add_subparsers(dest="part", metavar="verify|head", required=True)
         proof = parts.add_parser("verify", help="prove the record whole, or name the first broken row")

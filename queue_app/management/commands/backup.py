@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 
 from queue_app.management import backup_words as words
+from queue_app.management.help_lines import HelpLines
 from queue_app.services import backups
 from queue_app.store.backups import CannotCopy
 
@@ -20,10 +21,6 @@ exit status: 0 the backup is whole; 2 there is none, and the sentence says why
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses, calls the service, prints what was made."""
 
@@ -32,7 +29,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where to, and how long others may wait."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("target", metavar="FOLDER", type=Path, help="a new folder")
         parser.add_argument(

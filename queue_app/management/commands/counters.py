@@ -1,13 +1,13 @@
 """`manage.py counters`: compare the counters behind every figure with the rows, or put them right."""
 
-import argparse
 import json
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.recounting import COLUMNS, Difference
 from queue_app.services import counting
 from queue_app.services.counting import Report
@@ -25,10 +25,6 @@ used, or somebody else corrected the counters at the same time
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Two moves; the rules are in `services.counting`."""
 
@@ -36,7 +32,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """`check` and `rebuild`."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("move", choices=["check", "rebuild"])
         parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -1,6 +1,5 @@
 """`manage.py enqueue`: the orders of a file into the queue."""
 
-import argparse
 import errno
 import json
 import os
@@ -12,8 +11,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, cast
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.errors import InvalidOrder
 from queue_app.policy.lines import NotReadable
 from queue_app.policy.order_files import FORMATS, read_orders
@@ -47,10 +47,6 @@ read, or the intake had to stop (the sentence says where; run it again to go on)
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the table of columns."""
-
-
 class Command(BaseCommand):
     """Reads, reports and ends with the count; the rules are in `policy`, the batches in `services.intake`."""
 
@@ -58,7 +54,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The options; the columns are documented below them."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = COLUMNS
         parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
         parser.add_argument(

@@ -1,6 +1,5 @@
 """`manage.py housekeeping`: remove done orders that their queue keeps no longer, and tidy what gathers by itself."""
 
-import argparse
 import json
 import os
 import signal
@@ -11,9 +10,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.errors import InvalidOrder
 from queue_app.policy.retention import done_before
 from queue_app.services import housekeeping
@@ -35,10 +35,6 @@ be killed at any point, and the next run goes on.
 exit status: 0 done; 1 stopped before the end (a recount of the counters is at work, or a signal);
 2 wrong usage, the archive cannot be written, or the database cannot be used
 """
-
-
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
 
 
 class ArchiveFile:
@@ -92,7 +88,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which queue, whether to archive, whether to change anything."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("--queue", help="only done orders of this queue (default all)")
         parser.add_argument("--archive", metavar="FILE", type=Path, help="append each order to this file first")

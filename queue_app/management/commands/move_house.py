@@ -1,15 +1,15 @@
 """`manage.py move_house`: copy a SQLite installation to PostgreSQL with everything, and prove that nothing is missing."""
 
-import argparse
 import json
 import sys
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from queue_app import conf
+from queue_app.management.help_lines import HelpLines
 from queue_app.services import moving
 from queue_app.services.moving import CannotMove, Moved
 
@@ -29,10 +29,6 @@ be used
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses the address, moves, and says what to switch."""
 
@@ -40,7 +36,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where to."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("--to", required=True, metavar="URL", help="the new, empty database; - reads it from stdin")
         parser.add_argument("--json", action="store_true", help="print one JSON object at the end")

@@ -1,15 +1,15 @@
 """`manage.py queue`: show, close, reopen, pause, resume, cancel and limit a queue: a team lead's moves, each recorded."""
 
-import argparse
 import json
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, InterfaceError
 
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.errors import SnackOpsError
 from queue_app.policy.orders import check_queue_name
 from queue_app.policy.queues import LIMITS, InvalidLimit, QueuePolicy, UnknownQueue
@@ -40,10 +40,6 @@ says why; 2 wrong usage, or the database cannot be used
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses, calls one service, prints how the queue stands."""
 
@@ -51,7 +47,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """One subcommand for each move."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parts = parser.add_subparsers(dest="part", metavar="MOVE", required=True)
         parts.add_parser("show", help="its settings, and how its orders stand")

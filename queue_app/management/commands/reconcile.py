@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from queue_app import conf
 from queue_app.delivery.ledger import HttpLedger
 from queue_app.management import reconcile_words as words
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.errors import SnackOpsError
 from queue_app.policy.refusals import shown
 from queue_app.services import people, reconciling
@@ -27,10 +28,6 @@ exit status: 0 no difference; 1 differences; 2 wrong usage, or one of the two si
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses, compares, keeps the result, prints it."""
 
@@ -38,7 +35,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whom to ask, for whom, and how much to print."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("--receiver", metavar="URL", help="another address than the one orders are delivered to")
         parser.add_argument("--as", dest="user", metavar="USER", help="the person in whose name it is recorded")

@@ -1,6 +1,5 @@
 """`manage.py redrive`: ask, decide and steer from a terminal: the same services, checks and record as the console."""
 
-import argparse
 import getpass
 import os
 import sys
@@ -8,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from queue_app.management import redrive_arguments as arguments
 from queue_app.management import redrive_words as words
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.errors import SnackOpsError
 from queue_app.policy.plans import STATES, InvalidPlan
 from queue_app.policy.terms import parse_rate
@@ -33,10 +33,6 @@ changed, and the sentence says why; 2 wrong usage, no terminal, or the database 
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses, calls one service, prints its receipt."""
 
@@ -44,7 +40,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """One subcommand for each move."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parts = parser.add_subparsers(dest="part", metavar="MOVE", required=True)
         plan = parts.add_parser("plan", help="ask for a redrive and freeze its list")

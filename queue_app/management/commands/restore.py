@@ -1,15 +1,15 @@
 """`manage.py restore FOLDER --into NEW`: a backup put into a new place, and proved there."""
 
-import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 
 from queue_app.management import backup_words as words
 from queue_app.management.commands.reconcile import compared
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.chain import parse_anchor
 from queue_app.policy.errors import SnackOpsError
 from queue_app.services import backups
@@ -26,10 +26,6 @@ exit status: 0 the copy is whole; 1 it is in its place, and something must be lo
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses, calls the service, prints what was found and what to do next."""
 
@@ -38,7 +34,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """From where, where to, and what to hold it against."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("source", metavar="FOLDER", type=Path, help="a folder that `backup` made")
         parser.add_argument("--into", required=True, metavar="NEW", help="a new folder, or an empty database's name")

@@ -1,6 +1,5 @@
 """`manage.py worker`: delivers the orders of one queue until told to stop."""
 
-import argparse
 import os
 import re
 import signal
@@ -10,13 +9,14 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import structlog
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from queue_app import conf
 from queue_app.delivery.holding import Tally
 from queue_app.delivery.http import HttpDelivery
 from queue_app.delivery.worker import Settings, Worker
+from queue_app.management.help_lines import HelpLines
 from queue_app.policy.orders import check_owner
 from queue_app.policy.queues import check_start
 from queue_app.reads import ends
@@ -39,10 +39,6 @@ behind an order in quarantine for a person; 2 the settings cannot work
 """
 
 
-class _HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the epilog."""
-
-
 class Command(BaseCommand):
     """Parses arguments, checks the settings, handles signals, says at the end how many ended how."""
 
@@ -50,7 +46,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which queue, under which name, how many at once, when to end."""
-        parser.formatter_class = _HelpFormatter
+        parser.formatter_class = HelpLines
         parser.epilog = EPILOG
         parser.add_argument("--queue", default="snacks", help="the queue (default %(default)s)")
         parser.add_argument("--owner", default="", help="the worker's name (default host and process id)")
