@@ -3,13 +3,14 @@
 Pure rules: bytes and numbers in, values out. `ANSWERS` is the one table of codes for adapter, worker and screens.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Literal
+
+from queue_app.policy.strict_json import read_object
 
 Kind = Literal["done", "retry", "permanent", "unknown", "queue"]
 """done, retry and permanent end a lease; unknown leaves the job leased; queue marks codes of the queue itself."""
@@ -148,26 +149,11 @@ def _bounded(wait_ms: int) -> int:
 def ack_fault(body: bytes, sent_id: str) -> str | None:
     """None if the body acknowledges the order (`ok` is exactly true, `id` is the id sent); else the fault's code.
 
-    UTF-8 without a byte order mark, one JSON object, no key twice, no NaN: a reader that is generous here would
-    take a stranger's answer for a receipt.
+    What is one JSON object is decided in `strict_json`.
     """
-    try:
-        answer = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return "bad_json"
-    if not isinstance(answer, dict):
+    answer = read_object(body)
+    if answer is None:
         return "bad_json"
     if answer.get("ok") is not True:
         return "not_ok"
     return None if answer.get("id") == sent_id else "wrong_id"
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

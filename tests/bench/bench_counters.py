@@ -8,8 +8,8 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+from tests.undone import undone
 
 ROWS, ROUNDS = 10_000, 9
 STATEMENTS = {
@@ -24,23 +24,6 @@ STATEMENTS = {
     "changed_at_ms = 9",
 }
 BEFORE = {"insert": (), "claim": (), "renew": ("claim",), "die": ("claim",), "redrive": ("claim", "die")}
-
-
-class Undone(Exception):
-    """Ends a round so that nothing of it stays."""
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """A transaction that is rolled back."""
-    from django.db import transaction
-
-    try:
-        with transaction.atomic():
-            yield
-            raise Undone
-    except Undone:
-        pass
 
 
 def timed(name: str, *, counted: bool) -> float:

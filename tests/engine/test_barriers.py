@@ -1,13 +1,9 @@
 """Two moves released at the same moment on connections of their own: one winner, one story."""
 
-import random
-import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from django.db import connections
 
 from queue_app.models import Failure, Job, LateFinish, Redrive
 from queue_app.policy.errors import Conflict, NotDead
@@ -15,48 +11,15 @@ from queue_app.services import queue
 from queue_app.store import arrivals
 from tests.engine.invariants import check_all
 from tests.engine.rows import LEASE, T, failures, put, row, stand, take
+from tests.pairs import Pair
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DUE = T + LEASE
-LIMIT_S = 60
-
-
-class Pair:
-    """Two threads with a database connection each; `race` releases one move in each at the same moment."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(2)
-        self._chance = random.Random(7)
-
-    def race(self, *moves):
-        """The two answers; an exception of the product is an answer too."""
-        barrier = threading.Barrier(2, timeout=LIMIT_S)
-        # who comes first is left to chance, but to a fair one: a short spin after the barrier
-        spins = [self._chance.randrange(2_000) for _ in moves]
-
-        def run(move, spin):
-            barrier.wait()
-            for _ in range(spin):
-                pass
-            try:
-                return move()
-            except (NotDead, Conflict) as refusal:
-                return type(refusal)
-
-        return [
-            future.result(LIMIT_S)
-            for future in [self._pool.submit(run, *pair) for pair in zip(moves, spins, strict=True)]
-        ]
-
-    def close(self) -> None:
-        """Each thread closes its own connection."""
-        self.race(connections.close_all, connections.close_all)
-        self._pool.shutdown()
 
 
 @pytest.fixture
 def pair():
-    made = Pair()
+    made = Pair(NotDead, Conflict)
     yield made
     made.close()
 

@@ -11,7 +11,7 @@ from queue_app.policy.buckets import JOB_UJ, capacity_uj
 from queue_app.services import queue
 from tests.conftest import BASE_DIR
 from tests.engine.rows import T, declare, put, take
-from tests.engine.test_barriers import Pair
+from tests.pairs import Pair
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 15

@@ -2,20 +2,18 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.core.management.base import CommandError
 
 from queue_app.delivery import ledger as http_ledger
 from queue_app.models import AuditEvent, Reconciliation
 from queue_app.receiver import ledger as receiver_ledger
 from queue_app.receiver.ledger import Applied, Ledger
 from queue_app.services import queue
+from tests.commands import Run, runner
 from tests.conftest import Clock
 from tests.delivery.conftest import adapter
 from tests.receiver.conftest import Opened, open_receiver
@@ -24,8 +22,6 @@ from tests.receiver.http_client import post_order
 __all__ = ["adapter", "open_receiver"]
 
 pytestmark = pytest.mark.django_db
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -37,19 +33,7 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit status, output and error output of a command."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        status = 0
-        try:
-            call_command(*arguments)
-        except SystemExit as end:
-            status = int(end.code or 0)
-        except CommandError as error:
-            return error.returncode, capsys.readouterr().out, str(error)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return command
+    return runner(capsys)
 
 
 def deliver_all(adapter: Any, url: str, ids: str) -> None:

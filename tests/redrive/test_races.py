@@ -1,14 +1,10 @@
 """Two moves released at the same moment on connections of their own: one winner, and the loser is told."""
 
 import os
-import random
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connections
 
 from queue_app.models import Approval, AuditEvent, Job, Plan, Redrive, RedriveOutcome
 from queue_app.policy.errors import Held, NotDead
@@ -16,48 +12,19 @@ from queue_app.policy.plans import PlanMoved
 from queue_app.policy.terms import Terms
 from queue_app.services import approvals, batches, plans, queue, ticks
 from tests.conftest import BASE_DIR
+from tests.pairs import Pair
 from tests.redrive.conftest import person
 from tests.redrive.invariants import check_plan, check_plans
 from tests.redrive.story import FAST, SNACKS, approve, ask, die, frozen, prove
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LIMIT_S = 60
 ROUNDS = 6
-
-
-class Pair:
-    """Two threads with a database connection each; `race` releases one move in each at the same moment."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(2)
-        self._chance = random.Random(11)
-
-    def race(self, *moves):
-        """The two answers; a refusal of the product is an answer too."""
-        barrier = threading.Barrier(2, timeout=LIMIT_S)
-        spins = [self._chance.randrange(4_000) for _ in moves]
-
-        def run(move, spin):
-            barrier.wait()
-            for _ in range(spin):
-                pass
-            try:
-                return move()
-            except (PlanMoved, Held, NotDead) as refusal:
-                return type(refusal)
-
-        futures = [self._pool.submit(run, move, spin) for move, spin in zip(moves, spins, strict=True)]
-        return [future.result(LIMIT_S) for future in futures]
-
-    def close(self) -> None:
-        self.race(connections.close_all, connections.close_all)
-        self._pool.shutdown()
 
 
 @pytest.fixture
 def pair():
-    made = Pair()
+    made = Pair(PlanMoved, Held, NotDead, seed=11, longest_spin=4_000)
     yield made
     made.close()
 

@@ -1,37 +1,21 @@
 """Counters equal a recount, whatever order of moves led there."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models import Sum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queue_app.models import Count, Flow, Job, Redrive, RedriveOutcome, Result
 from tests.store.rows import AT, job, outcome, redrive
+from tests.undone import undone
 
 MINUTE, HOUR = 60_000, 3_600_000
 ENDS = [("permanent", "http_422"), ("exhausted", "http_503"), ("deadline", "")]
 FREE = {"owner": None, "lease_until": None}
 MOVES = ("claim", "release", "retry", "finish", "die", "die_waiting", "redrive", "remove")
-
-
-class Undone(Exception):
-    """Ends an example: what it wrote is rolled back."""
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    try:
-        with transaction.atomic():
-            yield
-            raise Undone
-    except Undone:
-        pass
 
 
 class Story:

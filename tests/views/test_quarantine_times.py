@@ -1,5 +1,6 @@
 """Local times on the list: gaps and folds of the clocks are meant in one way, and what is stored stays as it is."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -15,16 +16,44 @@ from tests.reads.stories import accept, die
 from tests.views.seen import rows_of, text_of
 
 pytestmark = pytest.mark.django_db
-# zone, the jump forwards (first instant after it), the jump back (the same), the hour that is skipped and passed twice
-JUMPS = [
-    ("America/Chicago", (2027, 3, 14, 8), (2027, 11, 7, 7), "2027-03-14T02:30", "2027-11-07T01:30", ("CST", "CDT")),
-    ("Europe/Berlin", (2027, 3, 28, 1), (2027, 10, 31, 1), "2027-03-28T02:30", "2027-10-31T02:30", ("CET", "CEST")),
-]
 
 
-def at(moment: tuple[int, int, int, int]) -> int:
+def at(year: int, month: int, day: int, hour: int) -> int:
     """The instant of an hour of UTC in ms."""
-    return int(datetime(*moment, tzinfo=UTC).timestamp()) * 1_000
+    return int(datetime(year, month, day, hour, tzinfo=UTC).timestamp()) * 1_000
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """A zone's clocks in 2027: the first instants after they jump forwards and back, and a local time in each jump."""
+
+    zone: str
+    gap: int
+    fold: int
+    skipped: str
+    twice: str
+    names: tuple[str, str]
+
+
+JUMPS = [
+    Jumps(
+        "America/Chicago",
+        at(2027, 3, 14, 8),
+        at(2027, 11, 7, 7),
+        "2027-03-14T02:30",
+        "2027-11-07T01:30",
+        ("CST", "CDT"),
+    ),
+    Jumps(
+        "Europe/Berlin",
+        at(2027, 3, 28, 1),
+        at(2027, 10, 31, 1),
+        "2027-03-28T02:30",
+        "2027-10-31T02:30",
+        ("CET", "CEST"),
+    ),
+]
+in_each_zone = pytest.mark.parametrize("jumps", JUMPS, ids=lambda jumps: jumps.zone)
 
 
 def live_in(user: User, zone: str) -> None:
@@ -32,75 +61,51 @@ def live_in(user: User, zone: str) -> None:
     Preference.objects.update_or_create(user=user, defaults={"time_zone": zone})
 
 
-@pytest.mark.parametrize(("zone", "gap", "fold", "skipped", "twice", "names"), JUMPS)
+@in_each_zone
 def test_a_time_that_the_clocks_skip_means_the_jump(
-    clock: Clock,
-    console: Client,
-    operator: User,
-    zone: str,
-    gap: tuple,
-    fold: tuple,
-    skipped: str,
-    twice: str,
-    names: tuple,
+    clock: Clock, console: Client, operator: User, jumps: Jumps
 ) -> None:
-    live_in(operator, zone)
-    jump = at(gap)
+    live_in(operator, jumps.zone)
+    jump = jumps.gap
     clock.now = jump - 1_000
     die(clock, ["before", "after"])
     clock.advance(1_000)
-    since = console.get("/quarantine/", {"died_from": skipped})
+    since = console.get("/quarantine/", {"died_from": jumps.skipped})
     assert rows_of(since.text) == ["after"]
-    assert rows_of(console.get("/quarantine/", {"died_to": skipped}).text) == ["before"]
-    local = datetime.fromtimestamp(jump // 1_000, ZoneInfo(zone))
-    assert f"{local:%Y-%m-%d %H:%M:%S} {names[1]}" in text_of(since.text)
+    assert rows_of(console.get("/quarantine/", {"died_to": jumps.skipped}).text) == ["before"]
+    local = datetime.fromtimestamp(jump // 1_000, ZoneInfo(jumps.zone))
+    assert f"{local:%Y-%m-%d %H:%M:%S} {jumps.names[1]}" in text_of(since.text)
     with connection.cursor() as cursor:
         cursor.execute("SELECT changed_at_ms FROM jobs ORDER BY changed_at_ms")
         assert [row[0] for row in cursor.fetchall()] == [jump - 1_000, jump]
 
 
-@pytest.mark.parametrize(("zone", "gap", "fold", "skipped", "twice", "names"), JUMPS)
+@in_each_zone
 def test_a_time_that_the_clocks_pass_twice_means_both_hours(
-    clock: Clock,
-    console: Client,
-    operator: User,
-    zone: str,
-    gap: tuple,
-    fold: tuple,
-    skipped: str,
-    twice: str,
-    names: tuple,
+    clock: Clock, console: Client, operator: User, jumps: Jumps
 ) -> None:
-    live_in(operator, zone)
-    clock.now = at(fold) - 1_800_000
+    live_in(operator, jumps.zone)
+    clock.now = jumps.fold - 1_800_000
     die(clock, ["first"], apart_ms=3_600_000)
     die(clock, ["second"])
     clock.advance(7_200_000)
-    page = console.get("/quarantine/", {"died_from": twice}).text
+    page = console.get("/quarantine/", {"died_from": jumps.twice}).text
     assert rows_of(page) == ["first", "second"]
-    assert f"{twice.replace('T', ' ')}:00 {names[1]}" in text_of(page)
-    assert f"{twice.replace('T', ' ')}:00 {names[0]}" in text_of(page)
-    assert rows_of(console.get("/quarantine/", {"died_to": twice}).text) == ["first"]
+    assert f"{jumps.twice.replace('T', ' ')}:00 {jumps.names[1]}" in text_of(page)
+    assert f"{jumps.twice.replace('T', ' ')}:00 {jumps.names[0]}" in text_of(page)
+    assert rows_of(console.get("/quarantine/", {"died_to": jumps.twice}).text) == ["first"]
     # a link in ms to the second passing cannot be typed as a local time: it stays what it is
-    link = console.get("/quarantine/", {"died_from": str(at(fold) + 1_800_000)}).text
+    link = console.get("/quarantine/", {"died_from": str(jumps.fold + 1_800_000)}).text
     assert rows_of(link) == ["second"]
-    assert f'value="{at(fold) + 1_800_000}"' in link
+    assert f'value="{jumps.fold + 1_800_000}"' in link
 
 
-@pytest.mark.parametrize(("zone", "gap", "fold", "skipped", "twice", "names"), JUMPS)
+@in_each_zone
 def test_a_wait_across_the_jump_is_as_long_as_any_other(
-    clock: Clock,
-    console: Client,
-    operator: User,
-    zone: str,
-    gap: tuple,
-    fold: tuple,
-    skipped: str,
-    twice: str,
-    names: tuple,
+    clock: Clock, console: Client, operator: User, jumps: Jumps
 ) -> None:
-    live_in(operator, zone)
-    for jump in (at(gap), at(fold)):
+    live_in(operator, jumps.zone)
+    for jump in (jumps.gap, jumps.fold):
         clock.now = jump - 500
         job_id = f"o{jump}"
         accept([job_id])
@@ -110,8 +115,8 @@ def test_a_wait_across_the_jump_is_as_long_as_any_other(
             cursor.execute("SELECT available_at FROM jobs WHERE id = %s", [job_id])
             assert cursor.fetchone() == (jump + 500,)
         page = text_of(console.get(f"/orders/{job_id}/").text)
-        assert f"{datetime.fromtimestamp(jump / 1_000, ZoneInfo(zone)):%Y-%m-%d %H:%M:%S}" in page
-        assert any(name in page for name in names)
+        assert f"{datetime.fromtimestamp(jump / 1_000, ZoneInfo(jumps.zone)):%Y-%m-%d %H:%M:%S}" in page
+        assert any(name in page for name in jumps.names)
         (lease,) = queue.claim("w", now_ms=jump + 500)
         queue.finish(job_id, lease.token, "ok", now_ms=jump + 500)
 
