@@ -20,6 +20,7 @@ from queue_app.policy.terms import Terms
 from queue_app.reads import conditions, dead, selected, warnings
 from queue_app.reads.dead import CAP, Count, DeadRow
 from queue_app.reads.groups import results_by_group
+from queue_app.reads.latecomers import died_since
 from queue_app.reads.warnings import Cause
 
 SCAN_ROWS = 2_000  # rows looked at for what only rows can tell
@@ -118,28 +119,13 @@ def preview(selection: Selection, terms: Terms, now_ms: int) -> Preview:
 
 
 def changes_since(plan_id: int, now_ms: int, died: Count | None = None) -> Changes:
-    """What changed since the list of a plan was frozen. Raises UnknownPlan. Three queries at any number of causes."""
+    """What changed since the list of a plan was frozen. Raises UnknownPlan. Four queries at most, at any number of causes."""
     plan = Plan.objects.filter(pk=plan_id).first()
     if plan is None:
         raise UnknownPlan(gettext_noop("There is no such redrive."))
     gone, looked_at = _gone(plan_id, plan.next_pos)
-    died = died or died_since(plan_id, plan.queue, plan.as_of_ms, now_ms)
+    died = died or died_since(plan_id, plan.queue, plan.as_of_ms, plan.ended_at_ms, now_ms)
     return Changes(died, gone, looked_at < CAP)
-
-
-def died_since(plan_id: int, queue: str, as_of_ms: int, until_ms: int) -> Count:
-    """Orders in quarantine that died of the list's causes after it was begun and before or at `until_ms`, and that are
-    not on it: what came back from the redrive itself is another number. At most CAP are counted. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM plan_groups AS g JOIN jobs AS j ON j.state = 'dead' AND j.queue = %s "
-            "AND j.reason = g.reason AND j.code = g.code AND j.changed_at_ms >= %s AND j.changed_at_ms <= %s "
-            "WHERE g.plan_id = %s AND NOT EXISTS (SELECT 1 FROM plan_items AS i WHERE i.job_id = j.id "
-            f"AND i.plan_id = g.plan_id) LIMIT {CAP + 1}) AS found",
-            [queue, as_of_ms, until_ms, plan_id],
-        )
-        n = int(cursor.fetchone()[0])
-    return Count(min(n, CAP), n <= CAP)
 
 
 def _rows(selection: Selection, as_of: int) -> tuple[list[DeadRow], bool]:

@@ -19,8 +19,9 @@ from queue_app.policy.steps import steps
 from queue_app.policy.terms import parse_rate, rate_text
 from queue_app.reads import plan_story
 from queue_app.reads import plans as reads
+from queue_app.reads.latecomers import died_since
 from queue_app.reads.plans import Detail
-from queue_app.reads.previews import changes_since, died_since
+from queue_app.reads.previews import changes_since
 from queue_app.services import approvals, batches
 from queue_app.services import plans as asking
 from queue_app.services.people import Actor, actor_of, require
@@ -164,7 +165,7 @@ def _context(actor: Actor, plan_id: int) -> dict[str, Any]:
         "pace_now": rate_text(found.line.rate_mj),
         "final": reads.is_final(state) and not found.results.waiting,
         "stood_by": plan_story.last_step(plan_id, STOOD_BY[state]) if state in STOOD_BY else None,
-        "died": died_since(plan_id, found.line.queue, found.as_of_ms, found.ended_at_ms or now_ms),
+        "died": died_since(plan_id, found.line.queue, found.as_of_ms, found.ended_at_ms, now_ms),
         "chips": _chips(found),
         "solo_allowed": solo,
         "section": "redrive",

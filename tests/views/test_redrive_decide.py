@@ -9,7 +9,7 @@ from queue_app.policy.approvals import Tightening
 from queue_app.policy.filters import Filter
 from queue_app.policy.selections import by_filter
 from queue_app.policy.terms import Terms
-from queue_app.reads import previews
+from queue_app.reads import latecomers, previews
 from queue_app.services import approvals, batches, looks, queue, ticks
 from tests.conftest import PASSWORD, Clock
 from tests.redrive.story import SNACKS, approve, approved, ask, die, run, work
@@ -228,7 +228,8 @@ def test_what_died_and_what_left_is_said_with_more_where_it_is_more(
     text = said(look(client, plan))
     assert "Since the list was fixed 4 more died of its causes; they are not on it." in text
     assert "2 orders of the list have left the quarantine meanwhile and would be skipped." in text
-    monkeypatch.setattr(previews, "CAP", 3)
+    for reads in (previews, latecomers):
+        monkeypatch.setattr(reads, "CAP", 3)
     text = said(look(client, plan))
     assert "Since the list was fixed 3+ more died of its causes; they are not on it." in text
     assert "Of the first 10,000 on the list 2 have left the quarantine meanwhile" in text
