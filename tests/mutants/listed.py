@@ -1,0 +1,43 @@
+"""The survivors that are known, each with the reason why no test kills it: `survivors/*.toml`.
+
+A mutant is named by its function and by its change, the lines taken away and those put in their place, because mutmut's
+numbers move when a function changes. The change "*" stands for every mutant of a function.
+"""
+
+import functools
+import tomllib
+from contextlib import chdir
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("survivors")
+
+
+@functools.cache
+def survivors() -> dict[str, dict[str, str]]:
+    """Function ("store.jobs.finish", "policy.plans.InvalidPlan.__init__") -> change -> reason."""
+    known: dict[str, dict[str, str]] = {}
+    for file in sorted(FOLDER.glob("*.toml")):
+        for group in tomllib.loads(file.read_text()).get("group", []):
+            for function, changes in group["changes"].items():
+                known.setdefault(function, {}).update(dict.fromkeys(changes, group["reason"]))
+    return known
+
+
+def reason(function: str, change: str) -> str:
+    """Why it may survive; empty when nobody listed it."""
+    known = survivors().get(function, {})
+    return known.get(change) or known.get("*", "")
+
+
+def described(base: Path, name: str) -> tuple[str, str]:
+    """Function and change of one of mutmut's mutants in the copy at `base`."""
+    from mutmut.mutation.diff_apply import get_diff_for_mutant
+    from mutmut.utils.format_utils import get_module_from_key, orig_function_and_class_names_from_key
+
+    module = get_module_from_key(name)
+    function, owner = orig_function_and_class_names_from_key(name)
+    path = Path(*module.split(".")).with_suffix(".py")
+    with chdir(base):
+        diff = get_diff_for_mutant(name, path=path).splitlines()[2:]
+    old, new = (" ".join(line[1:].strip() for line in diff if line.startswith(sign)) for sign in "-+")
+    return ".".join(filter(None, [module.removeprefix("queue_app."), owner, function])), f"{old} => {new}"
