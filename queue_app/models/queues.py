@@ -29,7 +29,7 @@ class Queue(models.Model):
     accepting = models.BooleanField(default=True, db_default=True)  # QueueClosed when false
     paused = models.BooleanField(default=False, db_default=False)  # nothing is handed out when true
     delivery_rate_mj = models.BigIntegerField(null=True, blank=True)  # of all workers together, thousandths of a job/s
-    breaker_after = models.IntegerField(default=20, db_default=20)  # failed deliveries in a row that open it; 0: never
+    breaker_after = models.IntegerField(default=20, db_default=20)  # so many failures without an answer; 0: never
     breaker_wait_ms = models.BigIntegerField(default=30_000, db_default=30_000)  # open so long before one probe
     done_kept_ms = models.BigIntegerField(null=True, blank=True)  # housekeeping removes older done orders; null: never
     receiver_keeps_ms = models.BigIntegerField(default=90 * DAY_MS, db_default=90 * DAY_MS)  # how long it knows an id
@@ -77,6 +77,8 @@ class Gate(models.Model):
     probe_at_ms = models.BigIntegerField(null=True)
     probe_job = AsciiField(max_length=64, default="", db_default="")
     probe_token = models.BigIntegerField(default=0, db_default=0)
+    silent_since_ms = models.BigIntegerField(null=True)  # the first failure since the last answer
+    probes_failed = models.IntegerField(default=0, db_default=0)  # so often the wait was doubled
 
     class Meta:
         db_table = "gates"

@@ -2,40 +2,53 @@
 
 Pure rules (DESIGN section 8 has the breaker of a redrive; this is the one of deliveries, over all workers and hosts).
 closed: everything is handed out · open: nothing, until its wait is over · probing: one order is on its way.
+
+Failing everything is a matter of number and of time. The tries of orders that share a cause fall due together, so some
+dozens of failures may come at once from a receiver that takes the orders before and after; and one that is gone answers
+nobody, however many ask. So the failures since its last answer count as much as the time since the first of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from queue_app.policy.attempts import Result
 
 CLOSED, OPEN, PROBING = "closed", "open", "probing"
 WAIT_CAP_MS = 600_000  # doubled waits end here: a receiver that came back is noticed within ten minutes
+SILENT_MS = 60_000  # the fewest failures that open it must have lasted so long; ten times as many a tenth of it
 
-WORKS, FAILS, NEITHER = "works", "fails", "neither"
+WORKS, ANSWERS, FAILS, NEITHER = "works", "answers", "fails", "neither"
 PROBE_FAILS, PROBE_NEITHER = "probe_fails", "probe_neither"
 
-# Asking for another try, but by a receiver that is there; and an order that never became a request.
-_NOT_DOWN = frozenset({"http_425", "http_429", "bad_order"})
+# What ends together is heard as one: the first of these that is among them. Their order tells nothing.
+_HEARD = (WORKS, PROBE_FAILS, PROBE_NEITHER, ANSWERS, FAILS, NEITHER)
 
-# (state, what a try told) -> move. What was on its way when the breaker opened decides nothing, unless it succeeds.
+# Asking for another try, but by a receiver that is there.
+_THERE = frozenset({"http_425", "http_429"})
+
+# (state, what the tries told) -> move. What was on its way when the breaker opened decides nothing, unless it succeeds.
 MOVES: dict[tuple[str, str], str] = {
     (CLOSED, WORKS): "reset",
-    (CLOSED, FAILS): "count",  # opens when the row is full
+    (CLOSED, ANSWERS): "reset",
+    (CLOSED, FAILS): "count",  # opens when enough failed for long enough
     (CLOSED, NEITHER): "stay",
     (OPEN, WORKS): "close",
+    (OPEN, ANSWERS): "stay",
     (OPEN, FAILS): "stay",
     (OPEN, NEITHER): "stay",
     (PROBING, WORKS): "close",
+    (PROBING, ANSWERS): "stay",
     (PROBING, FAILS): "stay",
     (PROBING, NEITHER): "stay",
     (PROBING, PROBE_FAILS): "reopen",  # with the wait doubled
-    (PROBING, PROBE_NEITHER): "ask_next",  # it answered, but only about this one order: the next may be asked at once
+    (PROBING, PROBE_NEITHER): "ask_next",  # it told only about this one order: the next may be asked at once
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`after`: failed tries in a row that open it (0: never); `wait_ms`: before the first probe."""
+    """`after`: the fewest failed tries without any answer that open it (0: it never opens), provided that they lasted
+    SILENT_MS; more of them need less time. `wait_ms`: before the first probe."""
 
     after: int
     wait_ms: int
@@ -43,9 +56,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """How the breaker stands. `since_ms`: closed, or not closed, since then; `probe_at_ms`: while open, from then on one
-    order may be handed out; `probe_job` and `probe_token`: while probing, which one. Each failed probe makes the row
-    longer by one, so `failed_in_row` also tells how often the wait was doubled."""
+    """How the breaker stands. `failed_in_row`: failures since the last answer, failed probes too; `since_ms`: closed, or
+    not closed, since then; `probe_at_ms`: while open, from then on one order may be handed out; `probe_job` and
+    `probe_token`: while probing, which one; `silent_since_ms`: the first failure of the row; `probes_failed`: how often
+    the wait was doubled."""
 
     state: str = CLOSED
     failed_in_row: int = 0
@@ -53,54 +67,89 @@ class Breaker:
     probe_at_ms: int | None = None
     probe_job: str = ""
     probe_token: int = 0
+    silent_since_ms: int | None = None
+    probes_failed: int = 0
 
 
 def told(outcome: str, code: str) -> str:
-    """What a try tells about the receiver: works, fails, or neither.
+    """What a try tells about the receiver: works, answers, fails, or neither.
 
     Connections that fail, time-outs, 5xx and answers that prove nothing say that it is down. A refusal of one order for
     good, and the wish for fewer or later requests, come from a receiver that is there, and say nothing about the next.
+    An order that never became a request tells nothing at all.
     """
     if outcome == "ok":
         return WORKS
-    if outcome == "permanent" or code in _NOT_DOWN:
+    if code == "bad_order":
         return NEITHER
+    if outcome == "permanent" or code in _THERE:
+        return ANSWERS
     return FAILS
 
 
-def after_end(breaker: Breaker, end: Result, rules: Rules, now_ms: int) -> Breaker:
-    """The breaker after this try; its outcome is ok, retry, permanent or unknown. With `rules.after` 0 it is closed."""
+def fails_everything(failed: int, silent_ms: int, rules: Rules) -> bool:
+    """Whether so many failures, the first of them so long ago and no answer since, open the breaker: at least
+    `rules.after` over a minute, ten times as many over 6 s, sixty times as many over 1 s.
+
+    So an outage at r failures a second costs about sqrt(60 * after * r) tries, and a crowd of failures that lasts a
+    moment opens nothing.
+    """
+    return failed >= rules.after and failed * silent_ms >= rules.after * SILENT_MS
+
+
+def after_ends(breaker: Breaker, ends: Sequence[Result], rules: Rules, now_ms: int) -> Breaker:
+    """The breaker after these tries, which ended together in no order; each outcome is ok, retry, permanent or unknown.
+    With `rules.after` 0 it is closed."""
     if not rules.after:
         return breaker if breaker.state == CLOSED and not breaker.failed_in_row else Breaker(since_ms=now_ms)
+    heard = [_told_to(breaker, end) for end in ends]
+    loudest = next((what for what in _HEARD if what in heard), NEITHER)
+    return _moved(breaker, MOVES[breaker.state, loudest], heard.count(FAILS), rules, now_ms)
+
+
+def _told_to(breaker: Breaker, end: Result) -> str:
     what = told(end.outcome, end.code)
     is_probe = breaker.state == PROBING and (end.id, end.token) == (breaker.probe_job, breaker.probe_token)
     if is_probe and what != WORKS:
-        what = PROBE_FAILS if what == FAILS else PROBE_NEITHER
-    return _moved(breaker, MOVES[breaker.state, what], rules, now_ms)
+        return PROBE_FAILS if what == FAILS else PROBE_NEITHER
+    return what
 
 
-def _moved(breaker: Breaker, move: str, rules: Rules, now_ms: int) -> Breaker:
+def _moved(breaker: Breaker, move: str, failed: int, rules: Rules, now_ms: int) -> Breaker:
     if move == "reset":
-        return replace(breaker, failed_in_row=0)
+        return replace(breaker, failed_in_row=0, silent_since_ms=None)
     if move == "close":
         return Breaker(since_ms=now_ms)
     if move == "count":
-        row = breaker.failed_in_row + 1
-        if row < rules.after:
-            return replace(breaker, failed_in_row=row)
-        return Breaker(OPEN, row, now_ms, now_ms + wait_ms(row, rules))
+        return _counted(breaker, failed, rules, now_ms)
     if move == "reopen":
-        row = breaker.failed_in_row + 1
-        return Breaker(OPEN, row, breaker.since_ms, now_ms + wait_ms(row, rules))
+        row, probes = breaker.failed_in_row + 1, breaker.probes_failed + 1
+        due = now_ms + wait_ms(probes, rules)
+        return replace(_asked(breaker, due), failed_in_row=row, probes_failed=probes)
     if move == "ask_next":
-        return Breaker(OPEN, breaker.failed_in_row, breaker.since_ms, now_ms)
+        return _asked(breaker, now_ms)
     return breaker
 
 
-def wait_ms(failed_in_row: int, rules: Rules) -> int:
-    """How long nothing is handed out after this failure: the rule's wait, doubled for each failed probe up to ten minutes
-    (or the rule's own wait, when that is longer)."""
-    doubled = rules.wait_ms << min(max(failed_in_row - rules.after, 0), 30)
+def _counted(breaker: Breaker, failed: int, rules: Rules, now_ms: int) -> Breaker:
+    """The row with these failures. A clock that was set back begins its time anew and keeps its number."""
+    row = breaker.failed_in_row + failed
+    silent_since = now_ms if breaker.silent_since_ms is None else min(breaker.silent_since_ms, now_ms)
+    counted = replace(breaker, failed_in_row=row, silent_since_ms=silent_since)
+    if not fails_everything(row, now_ms - silent_since, rules):
+        return counted
+    return replace(_asked(counted, now_ms + wait_ms(0, rules)), since_ms=now_ms)
+
+
+def _asked(breaker: Breaker, at_ms: int) -> Breaker:
+    """Open, with one order asking from then on."""
+    return replace(breaker, state=OPEN, probe_at_ms=at_ms, probe_job="", probe_token=0)
+
+
+def wait_ms(probes_failed: int, rules: Rules) -> int:
+    """How long nothing is handed out now: the rule's wait, doubled for each failed probe up to ten minutes (or the rule's
+    own wait, when that is longer)."""
+    doubled = rules.wait_ms << min(probes_failed, 30)
     return max(rules.wait_ms, min(doubled, WAIT_CAP_MS))
 
 

@@ -4,7 +4,8 @@ The engine asks here inside its transactions: before it hands out, after it has 
 Both live in the queue's one row of `gates`, so they hold over all workers and hosts and over every restart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from queue_app.policy import breakers, buckets
@@ -59,9 +60,10 @@ def took(grant: Grant, policy: QueuePolicy, leases: Sequence[Lease], now_ms: int
 
 
 def ended(queue: str, ends: Sequence[tuple[Result, str]], now_ms: int) -> None:
-    """These attempts of one queue have ended, each with the job's new state, in the order in which they were told.
+    """These attempts of one queue have ended together, each with the job's new state, in any order.
 
-    An answer that proves nothing comes as outcome `unknown`. As long as the receiver works this writes nothing.
+    An answer that proves nothing comes as outcome `unknown`. As long as the receiver works this writes nothing, and a
+    failure beside an answer is no sign against it.
     """
     results = [result for result, _state in ends]
     seen = gates.read(queue).breaker
@@ -71,17 +73,14 @@ def ended(queue: str, ends: Sequence[tuple[Result, str]], now_ms: int) -> None:
     policy = queues.policy_of(queue)
     if policy is None or not (policy.breaker_after or seen.failed_in_row):
         return
+    rules = Rules(policy.breaker_after, policy.breaker_wait_ms)
+    if breakers.after_ends(seen, results, rules, now_ms) == seen:
+        return  # as if these had ended right before what may be written beside it: nobody waits for the gate
     gate = gates.locked(queue)
-    after = _after(gate.breaker, results, Rules(policy.breaker_after, policy.breaker_wait_ms), now_ms)
+    after = breakers.after_ends(gate.breaker, results, rules, now_ms)
     if after != gate.breaker:
         _surely(gates.move(gate, after), queue)
         _write_down(queue, gate.breaker, after, results, now_ms)
-
-
-def _after(breaker: Breaker, results: Iterable[Result], rules: Rules, now_ms: int) -> Breaker:
-    for result in results:
-        breaker = breakers.after_end(breaker, result, rules, now_ms)
-    return breaker
 
 
 def _free(policy: QueuePolicy, gate: Gate, now_ms: int, limit: int) -> int:
@@ -104,8 +103,10 @@ def _refilled(gate: Gate, rate_mj: int, now_ms: int) -> Bucket:
 def _write_down(queue: str, before: Breaker, after: Breaker, results: Sequence[Result], now_ms: int) -> None:
     """Opening and closing are in the record; that a probe failed, and waits longer, is seen on the pages."""
     if before.state == CLOSED and after.state == OPEN:
-        code = next((one.code for one in reversed(results) if breakers.told(one.outcome, one.code) == FAILS), "")
-        event = programs.queue_event("breaker.open", queue, now_ms, failed_in_row=after.failed_in_row, code=code)
+        codes = Counter(one.code for one in results if breakers.told(one.outcome, one.code) == FAILS)
+        told = {"failed_in_row": after.failed_in_row, "code": max(codes, key=lambda code: (codes[code], code))}
+        silent_ms = now_ms - (after.silent_since_ms or now_ms)
+        event = programs.queue_event("breaker.open", queue, now_ms, silent_ms=silent_ms, **told)
     elif before.state != CLOSED and after.state == CLOSED:
         event = programs.queue_event("breaker.close", queue, now_ms, open_ms=max(0, now_ms - before.since_ms))
     else:

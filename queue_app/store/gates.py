@@ -8,8 +8,10 @@ from queue_app.policy.breakers import Breaker
 from queue_app.policy.buckets import Bucket
 from queue_app.store.database import is_postgresql
 
-_COLUMNS = "level_uj, level_at_ms, breaker, failed_in_row, since_ms, probe_at_ms, probe_job, probe_token"
-
+_COLUMNS = (
+    "level_uj, level_at_ms, breaker, failed_in_row, since_ms, probe_at_ms, probe_job, probe_token, silent_since_ms, "
+    "probes_failed"
+)
 
 _FULL = Bucket(0, 0)  # so old that the first look finds it full
 _CLOSED = Breaker()
@@ -26,7 +28,8 @@ class Gate:
 
 def troubled(queue: str) -> str:
     """SQL: whether there is more to ask of the gate of the queue that this expression names than its rate: its breaker
-    is not closed, or some deliveries in a row have failed. A claim and an end of all that is well ask no more."""
+    is not closed, or some deliveries have failed since its last answer. A claim and an end of all that is well ask no
+    more."""
     return (
         f"EXISTS (SELECT 1 FROM gates WHERE gates.queue = {queue} "
         "AND (gates.breaker <> 'closed' OR gates.failed_in_row > 0))"
@@ -46,7 +49,7 @@ def locked(queue: str) -> Gate:
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO gates (queue, level_uj, level_at_ms, breaker, failed_in_row, since_ms, probe_job, "
-                "probe_token) VALUES (%s, 0, 0, 'closed', 0, 0, '', 0) ON CONFLICT (queue) DO NOTHING",
+                "probe_token, probes_failed) VALUES (%s, 0, 0, 'closed', 0, 0, '', 0, 0) ON CONFLICT (queue) DO NOTHING",
                 [queue],
             )
         found = _read(queue, suffix)
@@ -78,8 +81,8 @@ def move(gate: Gate, breaker: Breaker) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE gates SET breaker = %s, failed_in_row = %s, since_ms = %s, probe_at_ms = %s, probe_job = %s, "
-            "probe_token = %s WHERE queue = %s AND breaker = %s AND failed_in_row = %s AND probe_job = %s "
-            "AND probe_token = %s",
+            "probe_token = %s, silent_since_ms = %s, probes_failed = %s WHERE queue = %s AND breaker = %s "
+            "AND failed_in_row = %s AND probe_job = %s AND probe_token = %s",
             [
                 breaker.state,
                 breaker.failed_in_row,
@@ -87,6 +90,8 @@ def move(gate: Gate, breaker: Breaker) -> bool:
                 breaker.probe_at_ms,
                 breaker.probe_job,
                 breaker.probe_token,
+                breaker.silent_since_ms,
+                breaker.probes_failed,
                 gate.queue,
                 old.state,
                 old.failed_in_row,

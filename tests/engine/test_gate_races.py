@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from queue_app.models import AuditEvent, Gate, Job
+from queue_app.policy.breakers import SILENT_MS
 from queue_app.policy.buckets import JOB_UJ, capacity_uj
 from queue_app.services import queue
 from tests.conftest import BASE_DIR
@@ -27,9 +28,15 @@ def pair():
     made.close()
 
 
+def silent_since(at):
+    """The gate of a queue whose receiver failed once, so long ago that its number decides."""
+    Gate.objects.all().delete()
+    Gate.objects.create(queue="snacks", failed_in_row=1, silent_since_ms=at - SILENT_MS)
+
+
 def open_it(at, number):
     """A queue whose breaker opened at this instant."""
-    Gate.objects.all().delete()
+    silent_since(at)
     put(f"o-{number}", at=at, max_attempts=9)
     lease = take(at=at)
     assert queue.finish(lease.id, lease.token, "retry", code="http_503", now_ms=at)
@@ -56,18 +63,33 @@ def test_two_at_the_instant_of_the_probe_one_gets_an_order(pair):
 
 
 def test_two_failures_at_once_are_two_in_the_row_and_open_it_once(pair):
-    declare(breaker_after=2)
+    declare(breaker_after=3)
     for number in range(ROUNDS):
-        Gate.objects.all().delete()
+        silent_since(T)
         put(f"a-{number}", f"b-{number}")
         one, other = queue.claim("w1", limit=2, now_ms=T)
         fails = [
             partial(queue.finish, lease.id, lease.token, "retry", code="http_500", now_ms=T) for lease in (one, other)
         ]
         assert pair.race(*fails) == [True, True]
-        assert (Gate.objects.get().breaker, Gate.objects.get().failed_in_row) == ("open", 2)
+        assert (Gate.objects.get().breaker, Gate.objects.get().failed_in_row) == ("open", 3)
         Job.objects.filter(state="pending").update(available_at=T * 2)
     assert AuditEvent.objects.filter(action="breaker.open").count() == ROUNDS
+
+
+def test_a_failure_and_an_answer_at_once_leave_it_closed_in_either_order(pair):
+    declare(breaker_after=3)
+    for number in range(ROUNDS):
+        silent_since(T)
+        put(f"a-{number}", f"b-{number}")
+        fails, works = queue.claim("w1", limit=2, now_ms=T)
+        answers = pair.race(
+            partial(queue.finish, fails.id, fails.token, "retry", code="http_500", now_ms=T),
+            partial(queue.finish, works.id, works.token, "ok", now_ms=T),
+        )
+        assert answers == [True, True]
+        assert (Gate.objects.get().breaker, Gate.objects.get().failed_in_row) in {("closed", 0), ("closed", 1)}
+        Job.objects.filter(state="pending").update(available_at=T * 2)
 
 
 def test_two_claimers_share_what_is_there_for_one(pair):

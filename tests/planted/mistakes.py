@@ -415,20 +415,45 @@ MISTAKES = (
     # --- what stands between a queue and its receiver
     Mistake(
         "the breaker opens one failure late",
-        BREAKERS, "if row < rules.after:", "if row <= rules.after:",
+        BREAKERS, "return failed >= rules.after", "return failed > rules.after",
         (
-            f"{BREAK}the_last_failure_of_the_row_opens_it_and_the_one_before_does_not",
+            f"{BREAK}the_last_failure_that_is_needed_opens_it_and_the_one_before_does_not",
             f"{GATE}a_row_of_failures_opens_it_and_no_attempt_is_spent_while_it_is_open",
+        ),
+    ),
+    Mistake(
+        "a crowd of failures opens the breaker, however short",
+        BREAKERS, " and failed * silent_ms >= rules.after * SILENT_MS", "",
+        (
+            f"{BREAK}number_and_time_together_say_that_it_fails_everything",
+            f"{GATE}the_tries_of_one_cause_that_fall_together_open_nothing",
         ),
     ),
     Mistake(
         "a success leaves the row of failures",
         BREAKERS, '(CLOSED, WORKS): "reset"', '(CLOSED, WORKS): "stay"',
-        (f"{BREAK}a_success_ends_the_row_and_a_refusal_of_one_order_leaves_it", f"{GATE}a_success_ends_the_row"),
+        (f"{BREAK}any_answer_ends_the_row_and_what_never_was_a_request_leaves_it", f"{GATE}any_answer_ends_the_row"),
+    ),
+    Mistake(
+        "a failure outweighs an answer that is told beside it",
+        BREAKERS, "_HEARD = (WORKS, PROBE_FAILS, PROBE_NEITHER, ANSWERS, FAILS, NEITHER)",
+        "_HEARD = (PROBE_FAILS, PROBE_NEITHER, FAILS, WORKS, ANSWERS, NEITHER)",
+        (
+            f"{BREAK}one_answer_among_a_thousand_failures_of_a_turn_counts_wherever_it_stands",
+            f"{GATE}an_answer_told_together_with_failures_speaks_for_the_receiver_wherever_it_stands",
+        ),
+    ),
+    Mistake(
+        "only the last answer of a turn is heard",
+        BREAKERS, "heard = [_told_to(breaker, end) for end in ends]", "heard = [_told_to(breaker, ends[-1])]",
+        (
+            f"{BREAK}one_answer_among_a_thousand_failures_of_a_turn_counts_wherever_it_stands",
+            f"{GATE}an_answer_told_together_with_failures_speaks_for_the_receiver_wherever_it_stands",
+        ),
     ),
     Mistake(
         "refusals of single orders stop all others",
-        BREAKERS, 'if outcome == "permanent" or code in _NOT_DOWN:', "if code in _NOT_DOWN:",
+        BREAKERS, 'if outcome == "permanent" or code in _THERE:', "if code in _THERE:",
         (f"{BREAK}what_a_try_tells_of_the_receiver", f"{GATE}refusals_of_single_orders_open_nothing"),
     ),
     Mistake(
@@ -441,7 +466,7 @@ MISTAKES = (
     ),
     Mistake(
         "a failed probe waits no longer than the first",
-        BREAKERS, "max(failed_in_row - rules.after, 0)", "0",
+        BREAKERS, "min(probes_failed, 30)", "0",
         (
             f"{BREAK}waits_double_up_to_the_bound_and_a_longer_rule_is_its_own_bound",
             f"{GATE}a_failed_probe_doubles_the_wait",

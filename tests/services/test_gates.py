@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from queue_app.models import AuditEvent, Gate, Job
 from queue_app.policy.attempts import Result
+from queue_app.policy.breakers import SILENT_MS
 from queue_app.policy.buckets import JOB_UJ, capacity_uj
 from queue_app.services import leases, queue
 from queue_app.store import queues as store
@@ -24,11 +25,11 @@ def gate(name: str = "snacks") -> Any:
     return Gate.objects.get(pk=name)
 
 
-def fail(n: int, *, at: int = T, code: str = "http_503", outcome: str = "retry") -> None:
+def fail(n: int, *, at: int = T, code: str = "http_503", outcome: str = "retry", max_attempts: int = 3) -> None:
     """So many deliveries in a row end so; the orders are put in for it."""
     for _ in range(n):
         job_id = f"f-{Job.objects.count()}"
-        put(job_id, at=at)
+        put(job_id, at=at, max_attempts=max_attempts)
         lease = take(at=at)
         if outcome == "unknown":
             assert leases.record_unknown(lease.id, lease.token, code, now_ms=at)
@@ -39,8 +40,14 @@ def fail(n: int, *, at: int = T, code: str = "http_503", outcome: str = "retry")
 def opened(after: int = 3) -> None:
     """A queue whose breaker opened at T, with two orders that nobody has tried."""
     declare(breaker_after=after, breaker_wait_ms=WAIT, budget_ms=10**9)
-    fail(after)
+    fail_lately()
+    fail(after - 1)
     put("x-1", "x-2")
+
+
+def fail_lately() -> None:
+    """One failure, as long before T as the fewest must last; its order is in quarantine and in nobody's way."""
+    fail(1, at=T - SILENT_MS, max_attempts=1)
 
 
 def told(prefix: str = "breaker.") -> list[tuple[str, str, str]]:
@@ -141,7 +148,8 @@ def test_in_no_window_more_is_handed_out_than_the_rate_and_one_bucket(rate: int,
 )
 def test_a_row_of_failures_opens_it_and_no_attempt_is_spent_while_it_is_open(outcome: str, code: str) -> None:
     declare(breaker_after=3, breaker_wait_ms=WAIT)
-    fail(2, outcome=outcome, code=code)
+    fail_lately()
+    fail(1, outcome=outcome, code=code)
     assert gate().breaker == "closed"
     fail(1, outcome=outcome, code=code)
     assert (gate().breaker, gate().probe_at_ms) == ("open", T + WAIT)
@@ -160,12 +168,58 @@ def test_refusals_of_single_orders_open_nothing(outcome: str, code: str) -> None
     assert not Gate.objects.exists()
 
 
-def test_a_success_ends_the_row() -> None:
+@pytest.mark.parametrize(("outcome", "code"), [("ok", ""), ("permanent", "http_422")])
+def test_any_answer_ends_the_row(outcome: str, code: str) -> None:
     declare(breaker_after=3)
-    for _ in range(4):
-        fail(2)
-        fail(1, outcome="ok", code="")
+    for lap in range(4):
+        fail(1, at=T + lap * SILENT_MS, max_attempts=1)
+        fail(1, at=T + (lap + 1) * SILENT_MS - 1, max_attempts=1)
+        fail(1, at=T + (lap + 1) * SILENT_MS - 1, outcome=outcome, code=code)
+    assert (gate().breaker, gate().failed_in_row, gate().silent_since_ms) == ("closed", 0, None)
+
+
+def test_the_tries_of_one_cause_that_fall_together_open_nothing() -> None:
+    """Sixty failures in half a second, more than any row of the rule, from a receiver that takes other orders."""
+    declare(breaker_after=20)
+    put("good-1", "good-2")
+    good = queue.claim("w1", limit=2, now_ms=T)
+    for ms in range(0, 500, 25):
+        fail(3, at=T + ms, max_attempts=1)
+    assert (gate().breaker, gate().failed_in_row) == ("closed", 60)
+    assert queue.finish_many([Result(one.id, one.token, "ok") for one in good], now_ms=T + 500) == [True, True]
     assert (gate().breaker, gate().failed_in_row) == ("closed", 0)
+
+
+def test_an_outage_of_a_busy_queue_is_noticed_before_its_orders_have_spent_their_tries() -> None:
+    declare(breaker_after=20, breaker_wait_ms=WAIT)
+    for tick in range(30):  # 100 a second: 350 are enough
+        put(*(f"o-{tick}-{n}" for n in range(20)), at=T)
+        held = queue.claim("w1", limit=20, now_ms=T + 200 * tick)
+        queue.finish_many(
+            [Result(one.id, one.token, "retry", "connect_refused") for one in held], now_ms=T + 200 * tick
+        )
+    assert (gate().breaker, gate().failed_in_row, gate().since_ms) == ("open", 360, T + 3_400)
+    assert not Job.objects.filter(state="dead").exists()
+
+
+@pytest.mark.parametrize("place", [0, 30])
+def test_an_answer_told_together_with_failures_speaks_for_the_receiver_wherever_it_stands(place: int) -> None:
+    declare(breaker_after=3)
+    fail_lately()
+    put(*(f"u-{n}" for n in range(31)))
+    held = queue.claim("w1", limit=31, now_ms=T)
+    ends = [Result(one.id, one.token, "retry", "http_503") for one in held]
+    ends[place] = Result(held[place].id, held[place].token, "ok")
+    queue.finish_many(ends, now_ms=T)
+    assert (gate().breaker, gate().failed_in_row) == ("closed", 0)
+
+
+def test_failures_beside_an_answer_hold_nobody_up() -> None:
+    """The usual picture of a receiver that refuses some: no gate is made, and nobody waits for one."""
+    put("a-1", "a-2")
+    held = queue.claim("w1", limit=2, now_ms=T)
+    queue.finish_many([Result("a-1", held[0].token, "ok"), Result("a-2", held[1].token, "retry", "http_503")], now_ms=T)
+    assert not Gate.objects.exists()
 
 
 def test_one_order_asks_and_its_success_closes() -> None:
@@ -175,7 +229,7 @@ def test_one_order_asks_and_its_success_closes() -> None:
     assert queue.claim("w2", limit=9, now_ms=T + WAIT + 1) == []
     assert queue.finish(probe.id, probe.token, "ok", now_ms=T + WAIT + 2)
     assert (gate().breaker, gate().since_ms) == ("closed", T + WAIT + 2)
-    assert len(queue.claim("w2", limit=9, now_ms=T + WAIT + 2)) == 4
+    assert len(queue.claim("w2", limit=9, now_ms=T + WAIT + 2)) == 3
 
 
 def test_a_failed_probe_doubles_the_wait() -> None:
@@ -224,10 +278,12 @@ def test_an_unproved_probe_opens_it_again() -> None:
 
 def test_answers_under_way_when_it_opened_decide_nothing_unless_one_is_a_success() -> None:
     declare(breaker_after=3, breaker_wait_ms=WAIT)
+    fail_lately()
     put(*(f"u-{n}" for n in range(6)))
     held = queue.claim("w1", limit=6, now_ms=T)
-    queue.finish_many([Result(one.id, one.token, "retry", "http_503") for one in held[:5]], now_ms=T)
-    assert (gate().breaker, gate().failed_in_row) == ("open", 3)
+    for some in (held[:2], held[2:5]):
+        queue.finish_many([Result(one.id, one.token, "retry", "http_503") for one in some], now_ms=T)
+        assert (gate().breaker, gate().failed_in_row) == ("open", 3)
     assert queue.finish(held[5].id, held[5].token, "ok", now_ms=T + 7)
     assert gate().breaker == "closed"
 
@@ -252,7 +308,8 @@ def test_the_row_lives_past_the_lowering_of_the_rule_and_zero_lets_everything_th
 
 def test_rate_and_breaker_hold_together() -> None:
     declare(breaker_after=2, breaker_wait_ms=WAIT, delivery_rate_mj=1_000_000)
-    fail(2)
+    fail_lately()
+    fail(1)
     put("x-1", "x-2")
     assert queue.claim("w1", limit=9, now_ms=T + 10) == []
     assert len(queue.claim("w1", limit=9, now_ms=T + WAIT)) == 1
@@ -269,7 +326,7 @@ def test_opening_and_closing_are_in_the_record_and_failed_probes_are_not() -> No
         ("breaker.close", "queue:snacks"),
         ("breaker.open", "queue:snacks"),
     ]
-    assert '"code":"http_503"' in told()[1][2]
+    assert told()[1][2] == f'{{"code":"http_503","failed_in_row":3,"silent_ms":{SILENT_MS}}}'
     assert f'"open_ms":{3 * WAIT}' in told()[0][2]
 
 
