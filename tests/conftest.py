@@ -29,7 +29,10 @@ hypothesis.settings.load_profile("house")
 
 
 def pytest_unconfigure() -> None:
-    """Remove this process's folder of run-time data."""
+    """End the process whose children die; remove this process's folder of run-time data."""
+    from tests.engine import mortals
+
+    mortals.end_all()
     shutil.rmtree(os.environ["SNACKOPS_DATA"], ignore_errors=True)
 
 

@@ -1,10 +1,13 @@
 """A process whose children die by SIGKILL at a chosen point of a move: `python -m tests.engine.mortal`.
 
-Reads one JSON order a line: {"move", "arguments", "point"}; answers [exit status, answer]. A child is forked for each, so
-that a death costs milliseconds. Points: before every statement that SQLite traces (BEGIN, COMMIT and what triggers do
-included), on PostgreSQL before and after every statement and COMMIT, and one more after all, before the answer is told.
+Reads one JSON order a line: {"moves", "move", "arguments", "point", "inside"}; answers [exit status, answer]. A child is
+forked for each, so that a death costs milliseconds. `moves` is the module that knows the move, by its function `moves()`.
+Points: before every statement that SQLite traces (BEGIN and COMMIT included; what triggers do inside a statement, too,
+where `inside` says so), on PostgreSQL before and after every statement and COMMIT, and one more after all, before the
+answer is told.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -18,10 +21,13 @@ import django
 class Doom:
     """Counts points; at the chosen one there is no `finally` and no `atexit` any more."""
 
-    def __init__(self, point: int) -> None:
+    def __init__(self, point: int, *, inside: bool) -> None:
         self._left = point
+        self._inside = inside
 
-    def __call__(self, *_: object) -> None:
+    def __call__(self, *traced: object) -> None:
+        if not self._inside and str(*traced[:1]).startswith("-- "):
+            return  # of a trigger: the statement that it belongs to is one point
         self._left -= 1
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -49,7 +55,8 @@ class Doom:
         connection.execute_wrappers.append(around_statement)
 
 
-def _moves() -> dict[str, Callable[..., Any]]:
+def moves() -> dict[str, Callable[..., Any]]:
+    """The engine's moves by name."""
     from queue_app.services import leases, queue
 
     return {
@@ -74,9 +81,10 @@ def _live_and_die(order: dict[str, Any], pipe: int) -> NoReturn:
     arguments = order["arguments"]
     if "approved_by" in arguments:
         arguments["approved_by"] = User.objects.get(pk=arguments["approved_by"])
-    doom = Doom(order["point"])
+    move = importlib.import_module(order["moves"]).moves()[order["move"]]
+    doom = Doom(order["point"], inside=order["inside"])
     doom.arm(connection)
-    answer = _moves()[order["move"]](**arguments)
+    answer = move(**arguments)
     doom()
     os.write(pipe, json.dumps(answer).encode())
     os._exit(0)
@@ -85,9 +93,11 @@ def _live_and_die(order: dict[str, Any], pipe: int) -> NoReturn:
 def main() -> None:
     """Serve orders until standard input ends."""
     django.setup()
-    _moves()
+    from django.contrib.auth.models import User  # noqa: F401 - every child would read it anew
+
     print("ready", flush=True)
     for line in sys.stdin:
+        importlib.import_module(json.loads(line)["moves"]).moves()  # read once, here, and not by every child
         read, write = os.pipe()
         child = os.fork()
         if child == 0:

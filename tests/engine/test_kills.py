@@ -1,55 +1,25 @@
 """kill -9 at every boundary of every move: the old state or the whole new one, never half (faults F01 to F08, F13)."""
 
-import json
-import subprocess
-import sys
-import time
-
 import pytest
-from django.db import connection
 
 from queue_app.models import AuditEvent, Failure, Job, Redrive, RedriveOutcome
 from queue_app.services import queue
-from tests.conftest import BASE_DIR
 from tests.engine.invariants import check_all
+from tests.engine.mortals import KILLED, mortals, nobody_is_at_it
 from tests.engine.rows import DAY, LEASE, T, declare, failures, put, row, stand, take
 
 DUE = T + LEASE
-KILLED = -9
-
-
-def nobody_is_at_it():
-    """PostgreSQL notices a client's death when it next looks at its socket: until then the dead one's rows are locked."""
-    if connection.vendor == "sqlite":
-        return
-    end = time.monotonic() + 30
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
-                "AND backend_type = 'client backend' AND xact_start IS NOT NULL"
-            )
-            if cursor.fetchone()[0] == 0:
-                return
-        assert time.monotonic() < end, "a dead client's transaction stays open"
 
 
 class Mortal:
-    """The process of tests.engine.mortal."""
+    """A process of its own for each life of a move."""
 
     def __init__(self, environ):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.mortal"],
-            env=environ, cwd=BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self._process.stdout.readline() == "ready\n"
+        self._mortals = mortals(environ)
 
     def die(self, move, point, **arguments):
         """Exit status (-9: killed) and the answer that was told."""
-        self._process.stdin.write(json.dumps({"move": move, "arguments": arguments, "point": point}) + "\n")
-        self._process.stdin.flush()
-        status, answer = json.loads(self._process.stdout.readline())
-        assert status in (0, KILLED), answer
+        status, answer = self._mortals.die("tests.engine.mortal", move, point, arguments, inside=True)
         if status == KILLED:
             nobody_is_at_it()
         return status, answer
@@ -74,17 +44,10 @@ class Mortal:
         check_all(Job.objects.values_list("id", flat=True))
         return answer
 
-    def close(self):
-        self._process.stdin.close()
-        assert self._process.wait(timeout=30) == 0
-        self._process.stdout.close()
-
 
 @pytest.fixture
 def mortal(real_database):
-    made = Mortal(real_database.environ)
-    yield made
-    made.close()
+    return Mortal(real_database.environ)
 
 
 def drained():

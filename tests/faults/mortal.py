@@ -1,9 +1,7 @@
-"""Moves of people and of many at once for a process whose children die at a chosen point: `python -m tests.faults.mortal`."""
+"""Moves of people and of many at once for a process whose children die at a chosen point: `tests.engine.mortal`."""
 
 from collections.abc import Callable
 from typing import Any
-
-from tests.engine import mortal
 
 
 def _user(pk: int) -> Any:
@@ -12,7 +10,8 @@ def _user(pk: int) -> Any:
     return User.objects.get(pk=pk)
 
 
-def _moves() -> dict[str, Callable[..., Any]]:
+def moves() -> dict[str, Callable[..., Any]]:
+    """By name."""
     from queue_app.services import approvals, batches, leases, looks, plans, queue, queues, unblocks
 
     def reject(user: int, plan: int, proof: list[Any]) -> bool:
@@ -36,8 +35,3 @@ def _moves() -> dict[str, Callable[..., Any]]:
         "renew_many": lambda some: leases.renew_many([(job, token) for job, token in some], lease_ms=900_000),
         "release_many": lambda some: leases.release_many([(job, token) for job, token in some]),
     }
-
-
-if __name__ == "__main__":
-    mortal._moves = _moves
-    mortal.main()

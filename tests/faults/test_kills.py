@@ -1,39 +1,25 @@
 """kill -9 at every statement of people's moves and of moves for many at once: the change and its event, or neither."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from queue_app.models import AuditEvent, Gate, Investigation, Job, Plan, Queue, Unblock
 from queue_app.services import queue
 from queue_app.store import database
-from tests.conftest import BASE_DIR
 from tests.engine.invariants import check_all, check_chain
+from tests.engine.mortals import mortals
 from tests.engine.rows import DAY, declare
 from tests.redrive.story import prove
-
-KILLED = -9
 
 
 @pytest.fixture
 def every_point(real_database):
     """`every_point(move, prepare, changed)`: a death at point 1, 2, ... until one lives, each in a story of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.mortal"],
-        env=real_database.environ, cwd=BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
+    process = mortals(real_database.environ)
 
     def run(move, prepare, changed):
         seen = []
         for point in range(1, 300):
-            arguments = prepare(point)
-            process.stdin.write(json.dumps({"move": move, "arguments": arguments, "point": point}) + "\n")
-            process.stdin.flush()
-            status, answer = json.loads(process.stdout.readline())
-            assert status in (0, KILLED), answer
+            status, answer = process.die("tests.faults.mortal", move, point, prepare(point))
             seen.append(changed(point))
             if status == 0:
                 break
@@ -43,10 +29,7 @@ def every_point(real_database):
         check_chain()
         return answer
 
-    yield run
-    process.stdin.close()
-    assert process.wait(timeout=30) == 0
-    process.stdout.close()
+    return run
 
 
 def events(action, target):

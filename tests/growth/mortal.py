@@ -1,13 +1,12 @@
-"""A bite of housekeeping for a process whose children die at a chosen point: `python -m tests.growth.mortal`."""
+"""A bite of housekeeping for a process whose children die at a chosen point: `tests.engine.mortal`."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.engine import mortal
 
-
-def _moves() -> dict[str, Callable[..., Any]]:
+def moves() -> dict[str, Callable[..., Any]]:
+    """By name."""
     from queue_app.management.commands.housekeeping import ArchiveFile
     from queue_app.services import housekeeping
 
@@ -17,8 +16,3 @@ def _moves() -> dict[str, Callable[..., Any]]:
         return [done.removed, done.after]
 
     return {"bite": bite}
-
-
-if __name__ == "__main__":
-    mortal._moves = _moves
-    mortal.main()

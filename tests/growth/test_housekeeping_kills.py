@@ -14,31 +14,15 @@ from queue_app.services import housekeeping, queue
 from queue_app.services.verification import verify
 from queue_app.store import arrivals, database, places
 from tests.conftest import BASE_DIR
+from tests.engine.mortals import mortals
 from tests.growth.stories import buried, keep, there
 
-KILLED = -9
 DAY = 86_400_000
 
 
 @pytest.fixture
 def mortal(real_database):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.growth.mortal"],
-        env=real_database.environ, cwd=BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
-
-    def die(point, arguments):
-        process.stdin.write(json.dumps({"move": "bite", "arguments": arguments, "point": point}) + "\n")
-        process.stdin.flush()
-        status, answer = json.loads(process.stdout.readline())
-        assert status in (0, KILLED), answer
-        return status, answer
-
-    yield die
-    process.stdin.close()
-    assert process.wait(timeout=30) == 0
-    process.stdout.close()
+    return lambda point, arguments: mortals(real_database.environ).die("tests.growth.mortal", "bite", point, arguments)
 
 
 def delivered_long_ago(ids):

@@ -1,9 +1,7 @@
-"""The moves of a redrive for a process whose children die at a chosen point: `python -m tests.redrive.mortal`."""
+"""The moves of a redrive for a process whose children die at a chosen point: `tests.engine.mortal`."""
 
 from collections.abc import Callable
 from typing import Any
-
-from tests.engine import mortal
 
 
 def _user(pk: int) -> Any:
@@ -34,7 +32,8 @@ def _approve(user: int, plan: int, digest: str, proof: list[Any], typed: str) ->
     return [receipt.plan, receipt.state]
 
 
-def _moves() -> dict[str, Callable[..., Any]]:
+def moves() -> dict[str, Callable[..., Any]]:
+    """By name."""
     from queue_app.services import freezing, sealing, ticks
 
     def tick(plan: int, bite: int, now_ms: int) -> Any:
@@ -53,8 +52,3 @@ def _moves() -> dict[str, Callable[..., Any]]:
         "tick": tick,
         "seal": lambda plan: sealing.seal(plan),
     }
-
-
-if __name__ == "__main__":
-    mortal._moves = _moves
-    mortal.main()

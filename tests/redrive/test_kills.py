@@ -4,7 +4,6 @@ Each life makes the move with a death at point 1, 2, ... until one lives. After 
 end a fresh redriver finishes the batch: every order redriven once or skipped with its reason.
 """
 
-import json
 import subprocess
 import sys
 
@@ -16,49 +15,32 @@ from queue_app.policy.selections import by_filter
 from queue_app.policy.terms import Terms
 from queue_app.services import plans, ticks
 from tests.conftest import BASE_DIR
+from tests.engine.mortals import mortals
 from tests.redrive.invariants import check_plan, check_plans
 from tests.redrive.story import approve, ask, die, frozen, prove, run, work
 from tests.waiting import until
 
-KILLED = -9
 MOST_POINTS = 600
 QUICK = Terms(1_000_000, canary=0)
 
 
 class Mortal:
-    """The process of tests.redrive.mortal."""
+    """A process of its own for each life of a move."""
 
     deaths = 0
 
     def __init__(self, environ):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.redrive.mortal"],
-            env=environ, cwd=BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self._process.stdout.readline() == "ready\n"
-
-    def die(self, move, point, arguments):
-        """Exit status (-9: killed) and the answer that was told."""
-        self._process.stdin.write(json.dumps({"move": move, "arguments": arguments, "point": point}) + "\n")
-        self._process.stdin.flush()
-        status, answer = json.loads(self._process.stdout.readline())
-        assert status in (0, KILLED), answer
-        return status, answer
+        self._mortals = mortals(environ)
 
     def every_point(self, move, arguments, *, after=lambda: None):
         """Make the move until it lives; `arguments()` for each life, `after()` looks at the tables after each death."""
         for point in range(1, MOST_POINTS):
-            status, answer = self.die(move, point, arguments(point))
+            status, answer = self._mortals.die("tests.redrive.mortal", move, point, arguments(point))
             after()
             if status == 0:
                 self.deaths += point - 1
                 return answer
         raise AssertionError("the move has no end")
-
-    def close(self):
-        self._process.stdin.close()
-        assert self._process.wait(timeout=30) == 0
-        self._process.stdout.close()
 
 
 @pytest.fixture
@@ -66,7 +48,6 @@ def mortal(real_database):
     made = Mortal(real_database.environ)
     yield made
     assert made.deaths > 10, "no death inside a move"
-    made.close()
 
 
 @pytest.fixture
