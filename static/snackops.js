@@ -20,6 +20,7 @@
 
   // --- keys ---------------------------------------------------------------------------------------------------
   const TYPING = "input:not([type=checkbox],[type=radio],[type=button],[type=submit]),textarea,select,[contenteditable]";
+  const TYPED = "input:not([type=checkbox],[type=radio],[type=button],[type=submit],[type=hidden])[id],textarea[id]";
   const NEXT_KEY_MS = 1500;
   let waitsSince = -NEXT_KEY_MS;
 
@@ -172,7 +173,8 @@
     if (isPoll(event) && event.detail.successful) stale(false);
   });
 
-  // An update leaves alone what somebody reads aloud, selects or types, and gives back focus and opened details.
+  // An update leaves alone what somebody reads aloud, selects or types, and gives back focus, opened details, and what
+  // was ticked or typed.
   let kept = null;
   let spoken = { at: -Infinity, text: "" };
 
@@ -182,23 +184,38 @@
     return href ? `a[href="${CSS.escape(href)}"]` : null;
   }
 
+  const announced = (part) => (part.dataset.announce ?? find("[data-announce]", part)?.dataset.announce) || "";
+
+  // A page that comes in place of its living part (HX-Retarget: #main) waits while somebody is at something in it.
+  function placeOf(event, isBusyIn) {
+    const { target, elt } = event.detail;
+    if (target.id !== "main") return target;
+    const place = isBusyIn(target) ? elt : target;
+    event.detail.selectOverride = `#${place.id}`;
+    event.detail.target = place;
+    return place;
+  }
+
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const target = event.detail.target;
-    if (!isPoll(event) || !target) return;
+    if (!isPoll(event) || !event.detail.target) return;
     const selection = getSelection();
-    const selects = selection && !selection.isCollapsed && target.contains(selection.anchorNode);
     const active = document.activeElement;
-    const focused = target.contains(active) ? active : null;
-    if (selects || focused?.matches(TYPING)) {
+    const isBusyIn = (part) =>
+      (part.contains(active) && active.matches(TYPING)) ||
+      (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+    const target = placeOf(event, isBusyIn);
+    if (isBusyIn(target)) {
       event.detail.shouldSwap = false;
       return;
     }
+    const focused = target.contains(active) ? active : null;
     kept = {
       target: target.id,
       focus: focused && nameOf(focused),
       open: all("details[open][id]", target).map((one) => one.id),
       ticked: all("input[type=checkbox]:checked[id]", target).map((one) => one.id),
-      words: target.dataset.announce || "",
+      typed: all(TYPED, target).filter((one) => one.value !== one.defaultValue).map((one) => [one.id, one.value]),
+      words: announced(target),
     };
   });
 
@@ -211,8 +228,13 @@
       const box = document.getElementById(id);
       if (box) box.checked = true;
     }
+    for (const [id, value] of kept.typed) {
+      const field = document.getElementById(id);
+      if (field) field.value = value;
+    }
     if (kept.focus && !root.contains(document.activeElement)) find(kept.focus, root)?.focus({ preventScroll: true });
-    const words = root.dataset.announce || "";
+    for (const element of all("[data-needs-script]", root)) element.hidden = false;
+    const words = announced(root);
     if (words && words !== spoken.text && words !== kept.words && performance.now() - spoken.at > 30_000) {
       spoken = { at: performance.now(), text: words };
       say(words);

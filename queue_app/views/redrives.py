@@ -52,22 +52,29 @@ def redrive(request: HttpRequest, plan_id: int) -> HttpResponse:
     """The page of one redrive."""
     actor = actor_of(request.user)
     require(actor, "read")
-    context = _context(actor, plan_id)
-    story, more = plan_story.story(plan_id, context["d"].decisions)
-    return render(request, "redrives/detail.html", context | {"story": story, "story_goes_back": more})
+    return _page(request, _context(actor, plan_id))
 
 
 @require_safe
 def redrive_live(request: HttpRequest, plan_id: int) -> HttpResponse:
     """Its living part, for polling: only the as-of line while nothing but the time has changed. In a final state it asks
-    for no more; in another state than was shown the page is made anew, for other steps are possible then: a pace that
-    somebody has typed but not sent by then is lost, because it was typed for another state."""
+    for no more. In another state than the page was made for (`state`), other steps are possible, so the whole page comes
+    in its place; the script keeps what somebody has typed, and leaves the rest alone while somebody types."""
     actor = actor_of(request.user)
     require(actor, "read")
     context = _context(actor, plan_id)
-    if request.GET.get("state", context["shown"]) != context["shown"]:
-        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-    return living(request, "redrives", context)
+    if request.GET.get("state", context["shown"]) == context["shown"]:
+        return living(request, "redrives", context)
+    # it asks once more, also in a final state: whoever types now takes the living part alone, and the page afterwards
+    answer = _page(request, context | {"final": False, "seen": "", "messages": ()})
+    answer["HX-Retarget"] = "#main"
+    return answer
+
+
+def _page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    found = context["d"]
+    story, more = plan_story.story(found.line.id, found.decisions)
+    return render(request, "redrives/detail.html", context | {"story": story, "story_goes_back": more})
 
 
 @sensitive_post_parameters("password")

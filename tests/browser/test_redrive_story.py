@@ -13,10 +13,10 @@ from queue_app.delivery.redriver import Redriver
 from queue_app.models import Job, Plan, Queue, Redrive
 from queue_app.policy.selections import by_group
 from queue_app.policy.terms import Terms
-from queue_app.services import queue
+from queue_app.services import batches, queue
 from tests.browser.night import bad_night
 from tests.conftest import PASSWORD
-from tests.redrive.story import ask
+from tests.redrive.story import approve, ask
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 
@@ -235,6 +235,47 @@ def test_two_people_make_it_stricter_slow_it_down_pause_and_stop_it(
     expect(operators.locator(".headline")).to_contain_text("tom stopped")
     assert (Plan.objects.get().state, Redrive.objects.count()) == ("stopped", 0)
     context.close()
+
+
+def test_a_pace_that_somebody_types_outlives_a_change_of_state(
+    page: Page, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    quick_bad_night()
+    plan = ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(20_000, canary=2))
+    approve(team_lead, plan)
+    sign_in(operator)
+    page.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    pace = page.get_by_label("Orders per second")
+    pace.fill("0.5")
+    batches.pause(team_lead, plan.pk)  # somebody else, while this person still types
+    expect(page.locator(".headline")).to_contain_text("tom paused")
+    expect(pace).to_be_focused()
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    page.get_by_role("heading", level=1).click()  # done with typing: the steps of the new state come
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_have_count(0)
+    expect(pace).to_have_value("0.5")
+    expect(page.get_by_role("region", name="Who did what")).to_contain_text("tom")
+    pace.press("Enter")
+    expect(page.get_by_role("region", name="Who did what")).to_contain_text("to 0.5/s")
+    assert Plan.objects.get().rate_mj == 500
+
+
+def test_a_redrive_that_ends_while_somebody_types_asks_until_its_page_is_whole(
+    page: Page, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    quick_bad_night()
+    plan = ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(20_000, canary=2))
+    approve(team_lead, plan)
+    sign_in(operator)
+    page.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    page.get_by_label("Orders per second").fill("0.5")
+    batches.stop(team_lead, plan.pk)
+    expect(page.locator(".headline")).to_contain_text("tom stopped")
+    expect(page.get_by_label("Orders per second")).to_have_value("0.5")
+    page.get_by_role("heading", level=1).click()
+    expect(page.get_by_label("Orders per second")).to_have_count(0)
+    expect(page.locator("[data-poll]")).to_have_count(0)
 
 
 def session_of(user: User) -> str:
