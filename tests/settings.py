@@ -12,8 +12,8 @@ from pathlib import Path
 
 # A commit waits for the disk four times. No test cuts the power (tests/faults/test_durability.py counts the calls instead),
 # so the files lie in memory where there is plenty of it.
-if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2 * 1024**3:
-    os.environ["SNACKOPS_DATA"] = tempfile.mkdtemp(prefix="snackops-tests-", dir="/dev/shm")  # noqa: S108
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2 * 1024**3:  # noqa: S108
+    os.environ["SNACKOPS_DATA"] = tempfile.mkdtemp(prefix="snackops-tests-", dir="/dev/shm")
 else:
     os.environ["SNACKOPS_DATA"] = tempfile.mkdtemp(prefix="snackops-tests-")
 os.environ["DJANGO_SETTINGS_MODULE"] = "snackops.settings"
