@@ -78,7 +78,7 @@ class Gate(models.Model):
     probe_job = AsciiField(max_length=64, default="", db_default="")
     probe_token = models.BigIntegerField(default=0, db_default=0)
     silent_since_ms = models.BigIntegerField(null=True)  # the first failure since the last answer
-    probes_failed = models.IntegerField(default=0, db_default=0)  # so often the wait was doubled
+    probes_failed = models.IntegerField(default=0, db_default=0)  # since it opened
 
     class Meta:
         db_table = "gates"

@@ -15,6 +15,7 @@ from queue_app.policy.attempts import Result
 
 CLOSED, OPEN, PROBING = "closed", "open", "probing"
 WAIT_CAP_MS = 600_000  # doubled waits end here: a receiver that came back is noticed within ten minutes
+ASKED = 3  # so many orders ask in turn before the wait grows: one alone may fail for itself
 SILENT_MS = 60_000  # the fewest failures that open it must have lasted so long; ten times as many a tenth of it
 
 WORKS, ANSWERS, FAILS, NEITHER = "works", "answers", "fails", "neither"
@@ -40,7 +41,7 @@ MOVES: dict[tuple[str, str], str] = {
     (PROBING, ANSWERS): "stay",
     (PROBING, FAILS): "stay",
     (PROBING, NEITHER): "stay",
-    (PROBING, PROBE_FAILS): "reopen",  # with the wait doubled
+    (PROBING, PROBE_FAILS): "reopen",  # the last of its turn: with the wait doubled
     (PROBING, PROBE_NEITHER): "ask_next",  # it told only about this one order: the next may be asked at once
 }
 
@@ -58,8 +59,8 @@ class Rules:
 class Breaker:
     """How the breaker stands. `failed_in_row`: failures since the last answer, failed probes too; `since_ms`: closed, or
     not closed, since then; `probe_at_ms`: while open, from then on one order may be handed out; `probe_job` and
-    `probe_token`: while probing, which one; `silent_since_ms`: the first failure of the row; `probes_failed`: how often
-    the wait was doubled."""
+    `probe_token`: while probing, which one; `silent_since_ms`: the first failure of the row; `probes_failed`: how many
+    probes failed since it opened."""
 
     state: str = CLOSED
     failed_in_row: int = 0
@@ -124,7 +125,7 @@ def _moved(breaker: Breaker, move: str, failed: int, rules: Rules, now_ms: int) 
         return _counted(breaker, failed, rules, now_ms)
     if move == "reopen":
         row, probes = breaker.failed_in_row + 1, breaker.probes_failed + 1
-        due = now_ms + wait_ms(probes, rules)
+        due = now_ms if probes % ASKED else now_ms + wait_ms(probes, rules)
         return replace(_asked(breaker, due), failed_in_row=row, probes_failed=probes)
     if move == "ask_next":
         return _asked(breaker, now_ms)
@@ -147,9 +148,9 @@ def _asked(breaker: Breaker, at_ms: int) -> Breaker:
 
 
 def wait_ms(probes_failed: int, rules: Rules) -> int:
-    """How long nothing is handed out now: the rule's wait, doubled for each failed probe up to ten minutes (or the rule's
-    own wait, when that is longer)."""
-    doubled = rules.wait_ms << min(probes_failed, 30)
+    """How long nothing is handed out now: the rule's wait, doubled for each ASKED failed probes up to ten minutes (or the
+    rule's own wait, when that is longer)."""
+    doubled = rules.wait_ms << min(probes_failed // ASKED, 30)
     return max(rules.wait_ms, min(doubled, WAIT_CAP_MS))
 
 

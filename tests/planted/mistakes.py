@@ -466,11 +466,16 @@ MISTAKES = (
     ),
     Mistake(
         "a failed probe waits no longer than the first",
-        BREAKERS, "min(probes_failed, 30)", "0",
+        BREAKERS, "min(probes_failed // ASKED, 30)", "0",
         (
             f"{BREAK}waits_double_up_to_the_bound_and_a_longer_rule_is_its_own_bound",
-            f"{GATE}a_failed_probe_doubles_the_wait",
+            f"{GATE}three_failed_probes_double_the_wait",
         ),
+    ),
+    Mistake(
+        "one order that fails for itself doubles the wait",
+        BREAKERS, "now_ms if probes % ASKED else ", "",
+        (f"{BREAK}the_probes_answer_decides", f"{GATE}a_probe_that_fails_for_itself_keeps_no_other_order_waiting"),
     ),
     Mistake(
         "a dead probe keeps the queue shut for ever",

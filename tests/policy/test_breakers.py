@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from queue_app.policy.attempts import Result
 from queue_app.policy.breakers import (
     ANSWERS,
+    ASKED,
     CLOSED,
     FAILS,
     MOVES,
@@ -130,8 +131,11 @@ def test_none_beside_the_probe_and_another_when_it_is_gone_without_a_word():
 def test_the_probes_answer_decides():
     asked, now, first = probing(OPENED, *PROBE), T + 1_000, T - SILENT_MS
     assert after_end(asked, WORKS, now, probe=PROBE) == Breaker(since_ms=now)
-    failed = Breaker(OPEN, 4, T, now + 2_000, silent_since_ms=first, probes_failed=1)
-    assert after_end(asked, FAILS, now, probe=PROBE) == failed
+    breaker = asked
+    for failed, due in ((1, now), (2, now), (3, now + 2_000), (4, now)):  # three ask in turn, then the wait is doubled
+        breaker = after_end(breaker, FAILS, now, probe=PROBE)
+        assert breaker == Breaker(OPEN, 3 + failed, T, due, silent_since_ms=first, probes_failed=failed)
+        breaker = probing(breaker, *PROBE)
     for what in (ANSWERS, NEITHER):
         assert after_end(asked, what, now, probe=PROBE) == Breaker(OPEN, 3, T, now, silent_since_ms=first)
 
@@ -145,9 +149,9 @@ def test_what_was_on_its_way_before_decides_nothing_unless_it_succeeds(other):
 
 
 def test_waits_double_up_to_the_bound_and_a_longer_rule_is_its_own_bound():
-    assert [wait_ms(failed, RULES) for failed in range(4)] == [1_000, 2_000, 4_000, 8_000]
+    assert [wait_ms(failed, RULES) for failed in range(0, 12, ASKED)] == [1_000, 2_000, 4_000, 8_000]
     assert wait_ms(10_000, RULES) == WAIT_CAP_MS
-    assert [wait_ms(failed, Rules(3, 2 * WAIT_CAP_MS)) for failed in (0, 6)] == [2 * WAIT_CAP_MS] * 2
+    assert [wait_ms(failed, Rules(3, 2 * WAIT_CAP_MS)) for failed in (0, 9)] == [2 * WAIT_CAP_MS] * 2
 
 
 def test_a_crowd_that_opened_it_lengthens_no_wait():

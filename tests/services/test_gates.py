@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from queue_app.models import AuditEvent, Gate, Job
 from queue_app.policy.attempts import Result
-from queue_app.policy.breakers import SILENT_MS
+from queue_app.policy.breakers import ASKED, SILENT_MS
 from queue_app.policy.buckets import JOB_UJ, capacity_uj
 from queue_app.services import leases, queue
 from queue_app.store import queues as store
@@ -232,16 +232,32 @@ def test_one_order_asks_and_its_success_closes() -> None:
     assert len(queue.claim("w2", limit=9, now_ms=T + WAIT + 2)) == 3
 
 
-def test_a_failed_probe_doubles_the_wait() -> None:
+def ask(outcome: str, *, at: int) -> int:
+    """One order asks and is answered so; from when on the next may."""
+    (probe,) = queue.claim("w1", limit=9, now_ms=at)
+    assert queue.claim("w2", limit=9, now_ms=at) == []
+    assert queue.finish(probe.id, probe.token, outcome, code="" if outcome == "ok" else "http_500", now_ms=at)
+    return int(gate().probe_at_ms or 0)
+
+
+def test_three_failed_probes_double_the_wait() -> None:
     opened()
+    put(*(f"y-{n}" for n in range(16)))
     now, waits = T + WAIT, []
     for _ in range(6):
-        (probe,) = queue.claim("w1", limit=9, now_ms=now)
-        assert queue.finish(probe.id, probe.token, "retry", code="http_500", now_ms=now)
-        waits.append(gate().probe_at_ms - now)
-        assert queue.claim("w1", limit=9, now_ms=gate().probe_at_ms - 1) == []
-        now = gate().probe_at_ms
+        asked = [ask("retry", at=now) for _ in range(ASKED)]
+        assert asked[:-1] == [now] * (ASKED - 1)
+        waits.append(asked[-1] - now)
+        assert queue.claim("w1", limit=9, now_ms=asked[-1] - 1) == []
+        now = asked[-1]
     assert waits == [60_000, 120_000, 240_000, 480_000, 600_000, 600_000]
+
+
+def test_a_probe_that_fails_for_itself_keeps_no_other_order_waiting() -> None:
+    opened()
+    assert ask("retry", at=T + WAIT) == T + WAIT
+    ask("ok", at=T + WAIT)
+    assert (gate().breaker, gate().probes_failed) == ("closed", 0)
 
 
 def test_after_a_probe_that_was_refused_for_itself_the_next_one_asks_at_once() -> None:
@@ -273,7 +289,7 @@ def test_an_unproved_probe_opens_it_again() -> None:
     opened()
     (probe,) = queue.claim("w1", limit=9, now_ms=T + WAIT)
     assert leases.record_unknown(probe.id, probe.token, "bad_ack", now_ms=T + WAIT)
-    assert (gate().breaker, gate().probe_at_ms) == ("open", T + 3 * WAIT)
+    assert (gate().breaker, gate().probes_failed, gate().probe_at_ms) == ("open", 1, T + WAIT)
 
 
 def test_answers_under_way_when_it_opened_decide_nothing_unless_one_is_a_success() -> None:
@@ -317,11 +333,10 @@ def test_rate_and_breaker_hold_together() -> None:
 
 def test_opening_and_closing_are_in_the_record_and_failed_probes_are_not() -> None:
     opened()
+    put("x-3", "x-4")
     now = T + WAIT
-    for outcome in ("retry", "ok"):
-        (probe,) = queue.claim("w1", limit=9, now_ms=now)
-        assert queue.finish(probe.id, probe.token, outcome, code="" if outcome == "ok" else "http_500", now_ms=now)
-        now = gate().probe_at_ms or now
+    for outcome in (*["retry"] * ASKED, "ok"):
+        now = ask(outcome, at=now)
     assert [(action, target) for action, target, _ in told()] == [
         ("breaker.close", "queue:snacks"),
         ("breaker.open", "queue:snacks"),
