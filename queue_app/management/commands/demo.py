@@ -18,7 +18,6 @@ from queue_app import conf
 from queue_app.demo.children import CannotStart, Child, Children, environment, python, wait_until_up
 from queue_app.demo.past import make_past
 from queue_app.demo.people import PEOPLE, renew_people
-from queue_app.demo.queue import keep_delivering
 
 # one big cause, one small one, and noise that retries repair; the old cause is in queue_app/demo/past.py
 FAULTS = (
@@ -76,7 +75,6 @@ class Command(BaseCommand):
         try:
             call_command("migrate", verbosity=0)
             passwords = renew_people()
-            keep_delivering()
             make_past()
         except (DatabaseError, sqlite3.Error, OSError) as error:
             self._give_up(f"The database cannot be set up in {conf.data_dir()}: {_plain(error)}.")
