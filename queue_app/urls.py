@@ -56,6 +56,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("workers/live/", processes.process_live, name="process_live"),
     path("queues/", queues.queue_list, name="queue_list"),
     path("queues/<queue:queue>/move/", queues.queue_move, name="queue_move"),
+    path("queues/<queue:queue>/limits/", queues.queue_limits, name="queue_limits"),
     path("receiver/", reconciliations.reconciliations, name="reconciliations"),
     path("audit/", audit.audit_list, name="audit_list"),
     path("audit/export/", audit.audit_export, name="audit_export"),

@@ -2,7 +2,7 @@
 
 
 def trouble_of(error: Exception) -> str:
-    """disk_full, read_only, locked, damaged, or database_error."""
+    """disk_full, read_only, locked, damaged, unreachable (the connection is lost or none is made), or database_error."""
     text = str(error).lower()
     for part, word in (
         ("full", "disk_full"),
@@ -12,6 +12,11 @@ def trouble_of(error: Exception) -> str:
         ("locked", "locked"),
         ("malformed", "damaged"),
         ("not a database", "damaged"),
+        ("connection", "unreachable"),  # refused, timed out, closed, reset, terminated: every driver says this word
+        ("host name", "unreachable"),
+        ("eof detected", "unreachable"),
+        ("database system is", "unreachable"),  # starting up, shutting down, in recovery
+        ("unable to open", "unreachable"),
     ):
         if part in text:
             return word

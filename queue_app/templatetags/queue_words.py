@@ -71,6 +71,7 @@ def waits_word(detail: str) -> str:
         "read_only": _("the database can only be read"),
         "locked": _("the database is locked"),
         "damaged": _("the database is damaged"),
+        "unreachable": _("the database could not be reached"),
         "database_error": _("the database refuses"),
     }
     return words.get(detail, detail)

@@ -1,4 +1,5 @@
-"""Every queue's policy in one place, and the moves of a team lead: pause, resume, close, open (DESIGN sections 4 and 9)."""
+"""Every queue's policy in one place, and the moves of a team lead: pause, resume, close, open, limit (DESIGN sections 4
+and 9)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +13,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from queue_app import conf
 from queue_app.policy.errors import InvalidOrder, gettext_noop
-from queue_app.policy.queues import InvalidLimit, QueuePolicy, check_retention, check_times
+from queue_app.policy.queues import InvalidLimit, QueuePolicy, UnknownQueue, check_retention, check_times
 from queue_app.reads import queues as reads
 from queue_app.reads.queues import QueueLine
 from queue_app.services import queues
 from queue_app.services.people import Actor, actor_of, require
 from queue_app.services.queues import QueueReceipt
 from queue_app.store import database
+from queue_app.views.limit_forms import QueueLimitsForm
 from queue_app.views.queue_forms import QueueMoveForm
 
 NO_STEP = gettext_noop("There is no such step.")
@@ -34,6 +36,8 @@ DONE = {
     "close": gettext_noop("%(queue)s: no new orders are taken. What is in it goes on."),
     "reopen": gettext_noop("%(queue)s: new orders are taken again."),
 }
+STOOD_SO = gettext_noop("Nothing had to be done: %(queue)s stood so already.")
+NO_QUEUE = gettext_noop("No queue %(queue)s is declared.")
 BACK = ("queue_list", "process_list")
 
 
@@ -57,9 +61,34 @@ def queue_move(request: HttpRequest, queue: str) -> HttpResponse:
     if receipt.first:
         messages.success(request, _(DONE[move]) % {"queue": queue})
     else:
-        messages.info(request, _("Nothing had to be done: %(queue)s stood so already.") % {"queue": queue})
+        messages.info(request, _(STOOD_SO) % {"queue": queue})
     back = request.POST.get("back", "")
     return redirect(f"{reverse(back if back in BACK else BACK[0])}#queue-{queue}")
+
+
+@require_POST
+def queue_limits(request: HttpRequest, queue: str) -> HttpResponse:
+    """Change some of one queue's limits; 422 with the input kept when one cannot be meant. The service decides who may."""
+    actor = _read(request)
+    line = next((line for line in reads.lines(database.now_ms()) if line.name == queue), None)
+    form = QueueLimitsForm(request.POST, policy=line.policy) if line else None
+    if form is None or not form.is_valid():
+        require(actor, "limit_queue")
+        if form is None:
+            raise UnknownQueue(NO_QUEUE, queue=queue)
+        return _page(request, actor, queue, limits=form)
+    try:
+        receipt = queues.set_limits(request.user, queue, note=form.cleaned_data["note"], **form.changes)  # type: ignore[arg-type]
+    except InvalidLimit as error:
+        form.refuse(error)
+        return _page(request, actor, queue, limits=form)
+    if receipt.first:
+        messages.success(
+            request, _("%(queue)s: the new limits hold for every worker within a second.") % {"queue": queue}
+        )
+    else:
+        messages.info(request, _(STOOD_SO) % {"queue": queue})
+    return redirect(f"{reverse('queue_list')}#queue-{queue}")
 
 
 def _read(request: HttpRequest) -> Actor:
@@ -68,18 +97,33 @@ def _read(request: HttpRequest) -> Actor:
     return actor
 
 
-def _page(request: HttpRequest, actor: Actor, given: str = "", form: QueueMoveForm | None = None) -> HttpResponse:
+def _page(
+    request: HttpRequest,
+    actor: Actor,
+    given: str = "",
+    form: QueueMoveForm | None = None,
+    limits: QueueLimitsForm | None = None,
+) -> HttpResponse:
     as_of_ms = database.now_ms()
     found = reads.lines(as_of_ms)
     total_ms = conf.delivery_times_ms()[2]
     context = {
-        "queues": [(line, faults(line.policy, total_ms), form_of(line, given, form)) for line in found],
+        "queues": [
+            (
+                line,
+                faults(line.policy, total_ms),
+                form_of(line, given, form),
+                limits if limits and line.name == given else QueueLimitsForm(policy=line.policy),
+            )
+            for line in found
+        ],
         "total_ms": total_ms,
         "back": BACK[0],
         "as_of_ms": as_of_ms,
+        "may_limit": actor.may("limit_queue"),
         **rights_of(actor),
     }
-    return render(request, "queues/list.html", context, status=422 if form else 200)
+    return render(request, "queues/list.html", context, status=422 if form or limits else 200)
 
 
 def rights_of(actor: Actor) -> dict[str, Any]:

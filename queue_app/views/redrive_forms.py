@@ -30,10 +30,10 @@ from queue_app.policy.terms import (
     parse_whole,
     preset,
 )
-from queue_app.templatetags.plan_words import pace, span_of
+from queue_app.templatetags.plan_words import pace
 from queue_app.templatetags.words import age
 from queue_app.views.investigation_forms import CommentField, NoteField
-from queue_app.views.refusals import sentence_of
+from queue_app.views.typed import TypedField, refusal_at
 
 PRESETS = ("careful", "normal")
 TERMS = ("preset", "rate", "steps", "canary", "stop", "canary_wait", "cap", "max_dead", "max_attempts", "budget")
@@ -56,14 +56,6 @@ def parse_steps(text: str) -> Steps:
     return tuple(steps)
 
 
-class _Typed(forms.CharField):
-    """One line of half-width text that may be left empty."""
-
-    def __init__(self, label: Any, help_text: Any, *, inputmode: str = "text", size: int = 12) -> None:
-        attrs = {"autocomplete": "off", "spellcheck": "false", "inputmode": inputmode, "size": size}
-        super().__init__(label=label, help_text=help_text, required=False, widget=forms.TextInput(attrs=attrs))
-
-
 class RedriveForm(forms.Form):
     """Asks for a redrive. With `asking` False only the pace is looked at, for the figures before anybody asks.
 
@@ -75,19 +67,21 @@ class RedriveForm(forms.Form):
         help_text=_("Optional, in any language, up to 2,000 characters: why should it work this time?")
     )
     preset = forms.ChoiceField(label=_("Pace"), required=False, widget=forms.RadioSelect, initial="normal")
-    rate = _Typed(_("Orders per second"), _("From 0.01 to 20000."), inputmode="decimal")
-    steps = _Typed(
+    rate = TypedField(_("Orders per second"), _("From 0.01 to 20000."), inputmode="decimal")
+    steps = TypedField(
         _("Slow start"),
         _("Paces that lead up to it: 5x60, 20x300 is 5 per second for 60 s, then 20 per second for 300 s."),
         size=24,
     )
-    canary = _Typed(_("Size of the trial"), _("So many orders go first; 0 is no trial."), inputmode="numeric")
-    stop = _Typed(_("Halt when so many per cent come back"), _("From 0.1 to 100."), inputmode="decimal")
-    canary_wait = _Typed(_("Longest wait for the trial's results"), _("Such as 90s or 2h; then it pauses. Empty: 10m."))
-    cap = _Typed(_("At most so many orders"), _("The oldest first. Empty: all."), inputmode="numeric")
-    max_dead = _Typed(_("Not if in quarantine for longer than"), _("Such as 36h or 7d. Empty: no such limit."))
-    max_attempts = _Typed(_("New tries of each order"), _("Empty: as many as it had."), inputmode="numeric")
-    budget = _Typed(_("New time of each order"), "")
+    canary = TypedField(_("Size of the trial"), _("So many orders go first; 0 is no trial."), inputmode="numeric")
+    stop = TypedField(_("Halt when so many per cent come back"), _("From 0.1 to 100."), inputmode="decimal")
+    canary_wait = TypedField(
+        _("Longest wait for the trial's results"), _("Such as 90s or 2h; then it pauses. Empty: 10m.")
+    )
+    cap = TypedField(_("At most so many orders"), _("The oldest first. Empty: all."), inputmode="numeric")
+    max_dead = TypedField(_("Not if in quarantine for longer than"), _("Such as 36h or 7d. Empty: no such limit."))
+    max_attempts = TypedField(_("New tries of each order"), _("Empty: as many as it had."), inputmode="numeric")
+    budget = TypedField(_("New time of each order"), "")
 
     def __init__(self, data: Any = None, *, policy: QueuePolicy, asking: bool = False) -> None:
         if data is not None and not data.get("preset"):
@@ -145,18 +139,8 @@ class RedriveForm(forms.Form):
         """Show a refusal at the field that it is about, with the half-width form where there is one."""
         self.refused.add(error.field)
         field = error.field if error.field in self.fields else None
-        values: dict[str, Any] = {**error.values, "field": str(self.fields[field].label) if field else ""}
-        if "low_ms" in values:
-            values |= {"low": span_of(values["low_ms"]), "high": span_of(values["high_ms"])}
-        if error.offered and field:  # full-width digits and letters, which a page can show as they were typed
-            values["given"] = self.data.get(field, "")
-        sentence = gettext(error.template) % values if error.template else sentence_of(error)
-        if error.offered:
-            sentence = gettext("%(sentence)s In half-width: %(offered)s") % {
-                "sentence": sentence,
-                "offered": error.offered,
-            }
-        self.add_error(field, sentence)
+        label = str(self.fields[field].label) if field else ""
+        self.add_error(field, refusal_at(error, label, self.data.get(field, "") if field else ""))
 
     def _refuse_repeats(self) -> None:
         for name in (*TERMS, *WORDS):

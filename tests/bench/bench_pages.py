@@ -33,7 +33,7 @@ DEAD = int(os.environ.get("BENCH_DEAD", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "21"))
 MEDIAN_MS, FIRST_LOAD_BYTES = 60, 80_000
 NO_PAGES = re.compile(
-    r"redrive_move|queue_move|job_unblock|livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload"
+    r"redrive_move|queue_move|queue_limits|job_unblock|livez|readyz|sign_out|language|theme|.*export|saved_filter.*|.*presence|.*_payload"
 )
 ASSET = re.compile(r'(?:<link[^>]+href|<script[^>]+src|<img[^>]+src)="([^"]+)"')
 BIG = {"queue": "snacks", "reason": "exhausted", "code": "http_503"}

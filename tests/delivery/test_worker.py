@@ -194,7 +194,15 @@ def test_what_was_delivered_is_written_down_as_soon_as_the_database_answers_agai
         ("attempt to write a readonly database", "read_only"),
         ("database disk image is malformed", "damaged"),
         ("file is not a database", "damaged"),
-        ("something else", "database_error"),
+        ("unable to open database file", "unreachable"),
+        ("the connection is closed", "unreachable"),
+        ("consuming input failed: server closed the connection unexpectedly", "unreachable"),
+        ("connection failed: connection to server at 127.0.0.1, port 1 failed: Connection refused", "unreachable"),
+        ("terminating connection due to administrator command", "unreachable"),
+        ("could not translate host name: Name or service not known", "unreachable"),
+        ("SSL SYSCALL error: EOF detected", "unreachable"),
+        ("FATAL: the database system is shutting down", "unreachable"),
+        ("deadlock detected", "database_error"),
     ],
 )
 def test_trouble_has_a_short_word(sentence: str, word: str) -> None:

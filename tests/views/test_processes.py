@@ -158,6 +158,10 @@ def test_what_a_process_says_of_itself_is_text(console: Client, clock: Clock, ho
     assert "<script>alert" not in page(console)
 
 
-def test_a_worker_in_trouble_says_why_it_waits(console: Client, clock: Clock) -> None:
-    worker("w1", clock, detail="disk_full")
-    assert "the disk is full" in text_of(page(console))
+@pytest.mark.parametrize(
+    ("detail", "words"), [("disk_full", "the disk is full"), ("unreachable", "the database could not be reached")]
+)
+def test_a_worker_in_trouble_says_why_it_waits(console: Client, clock: Clock, detail: str, words: str) -> None:
+    worker("w1", clock, detail=detail)
+    for name in ("process_list", "overview"):
+        assert words in text_of(page(console, name))

@@ -47,7 +47,8 @@ def test_the_defaults_are_told_in_whole_words(console: Client, clock: Clock) -> 
         "1 s, doubled each time up to 5 min",
         "Time of a worker for an order 30 s",
         "Deliveries, all workers together no limit now 0/s",
-        "left alone after 20 failed tries in a row, asked again after 30 s",
+        "left alone when 20 tries failed and nothing was answered for a minute, or more tries for a shorter time; "
+        "asked again after 30 s",
         "Unfinished orders no limit now 0 waiting, 0 being delivered",
         "possible for 30 days, usually at 5/s",
         "The receiver knows an id for 90 days",

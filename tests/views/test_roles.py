@@ -48,6 +48,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "process_live": (READ, ()),
     "queue_list": (READ, ()),
     "queue_move": (CHANGE, ("snacks",)),
+    "queue_limits": (CHANGE, ("snacks",)),
     "reconciliations": (READ, ()),
     "audit_list": (READ, ()),
     "audit_event": (READ, (1,)),
@@ -193,6 +194,7 @@ CHANGES: dict[str, tuple[set[str], dict[str, object]]] = {
     ),
     "redrive_move": (WORK, {"move": "pause"}),
     "queue_move": (DECIDE, {"move": "pause", "note": "INC-7"}),
+    "queue_limits": (DECIDE, {"max_unfinished": "10", "note": "INC-7"}),
 }
 
 
