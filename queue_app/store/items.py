@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from django.db import connection
 
 from queue_app.store.database import placeholders
+from queue_app.store.given import Given
 
 Group = tuple[str, str]
 """(reason, code)."""
+
+_NEW = Given("pos bigint, job_id text, token bigint, reason text, code text, dead_since_ms bigint")
+_FOUND = Given("id text, token bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,14 @@ def add(plan_id: int, new: Sequence[NewItem]) -> None:
     if not new:
         return
     with connection.cursor() as cursor:
-        cursor.executemany(
+        cursor.execute(
             "INSERT INTO plan_items (plan_id, pos, job_id, token, reason, code, dead_since_ms, state, why, canary, tries) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, 'waiting', '', 0, 0)",
-            [(plan_id, item.pos, item.job_id, item.token, item.reason, item.code, item.dead_since_ms) for item in new],
+            "SELECT %s, g.pos, g.job_id, g.token, g.reason, g.code, g.dead_since_ms, 'waiting', '', 0, 0 "
+            f"FROM {_NEW.table}",
+            [
+                plan_id,
+                *_NEW.values([(i.pos, i.job_id, i.token, i.reason, i.code, i.dead_since_ms) for i in new]),
+            ],
         )
         counted: dict[Group, list[int]] = {}
         for item in new:
@@ -78,9 +86,11 @@ def still_dead(tokens: Mapping[str, int]) -> set[str]:
         return set()
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT id, token FROM jobs WHERE id IN ({placeholders(len(tokens))}) AND state = 'dead'", list(tokens)
+            f"SELECT g.id FROM {_FOUND.table} CROSS JOIN jobs AS j WHERE j.id = g.id AND j.token = g.token "
+            "AND j.state = 'dead'",
+            _FOUND.values(list(tokens.items())),
         )
-        return {job_id for job_id, token in cursor.fetchall() if tokens[job_id] == token}
+        return {job_id for (job_id,) in cursor.fetchall()}
 
 
 # --- whose turn it is -----------------------------------------------------------------------------------------------
