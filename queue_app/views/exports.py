@@ -15,7 +15,7 @@ from queue_app.store import database, queues
 from queue_app.views import filters
 from queue_app.views.downloads import answer
 
-COUNT_BITE = 2_000
+COUNT_BITE = 500
 COLUMNS = (
     Column("id", "id"),
     Column("queue"),

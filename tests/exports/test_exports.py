@@ -168,6 +168,20 @@ def test_a_walk_takes_every_row_once_in_bites(total: int) -> None:
     assert len(asked) <= total // BITE + 1
 
 
+def test_a_walk_rests_after_each_bite_but_the_last_where_readers_keep_writers_waiting() -> None:
+    heard: list[object] = []
+
+    def read(after: int | None, limit: int) -> list[int]:
+        heard.append("read")
+        first = 0 if after is None else after + 1
+        return list(range(first, min(first + limit, 250)))
+
+    for bite in in_bites(read, 100, rest=heard.append):
+        heard.append(len(bite))
+    pause = [exports.REST_S] if connection.vendor == "sqlite" else []
+    assert heard == ["read", 100, *pause, "read", 100, *pause, "read", 50]
+
+
 # --- the record as a file -------------------------------------------------------------------------------------------
 @pytest.fixture
 def browser(client: Client, as_user: Callable[[Client, User], Client], team_lead: User) -> Client:
