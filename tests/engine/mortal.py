@@ -2,9 +2,9 @@
 
 Reads one JSON order a line: {"moves", "move", "arguments", "point", "inside"}; answers [exit status, answer]. A child is
 forked for each, so that a death costs milliseconds. `moves` is the module that knows the move, by its function `moves()`.
-Points: before every statement that SQLite traces (BEGIN and COMMIT included; what triggers do inside a statement, too,
-where `inside` says so), on PostgreSQL before and after every statement and COMMIT, and one more after all, before the
-answer is told.
+Points: before every statement (BEGIN and COMMIT included; after one is before the next), after COMMIT, and one more after
+all, before the answer is told. With `inside`, on SQLite what triggers do inside a statement counts as well, and on
+PostgreSQL before and after each statement are two points.
 """
 
 import importlib
@@ -48,7 +48,8 @@ class Doom:
         def around_statement(execute: Callable[..., Any], *call: Any) -> Any:
             self()
             answer = execute(*call)
-            self()
+            if self._inside:
+                self()
             return answer
 
         connection._commit = around_commit

@@ -1,14 +1,13 @@
-"""kill -9 at every statement of people's moves and of moves for many at once: the change and its event, or neither."""
+"""kill -9 at every statement of a worker's moves for many orders at once: all of it, or nothing (F02, F03, F13)."""
 
 import pytest
 
-from queue_app.models import AuditEvent, Gate, Investigation, Job, Plan, Queue, Unblock
+from queue_app.models import Gate, Job
 from queue_app.services import queue
 from queue_app.store import database
-from tests.engine.invariants import check_all, check_chain
+from tests.engine.invariants import check_all
 from tests.engine.mortals import mortals
 from tests.engine.rows import DAY, declare
-from tests.redrive.story import prove
 
 
 @pytest.fixture
@@ -26,84 +25,10 @@ def every_point(real_database):
         assert seen[-2:] == [True, True], "the death after the commit, and the life"
         assert seen.count(False) >= 3, "no death inside the move"
         assert seen == sorted(seen), "once committed, later points are committed too"
-        check_chain()
+        check_all()
         return answer
 
     return run
-
-
-def events(action, target):
-    return AuditEvent.objects.filter(action=action, target=target, actor__isnull=False).count()
-
-
-@pytest.mark.parametrize(
-    ("move", "begins", "ends", "action"),
-    [
-        ("pause", "approved", "paused", "batch.pause"),
-        ("stop", "approved", "stopped", "batch.stop"),
-        ("withdraw", "proposed", "withdrawn", "plan.withdraw"),
-        ("reject", "proposed", "rejected", "plan.reject"),
-    ],
-)
-def test_a_move_of_a_redrive_and_its_event_come_together(every_point, operator, team_lead, move, begins, ends, action):
-    made, proof = {}, prove(team_lead)
-    who = team_lead if move == "reject" else operator
-
-    def prepare(point):
-        now = database.now_ms()
-        made[point] = Plan.objects.create(
-            queue="snacks", state=begins, selection="{}", as_of_ms=now, note="INC-1", requested_by=operator, digest="",
-            created_at_ms=now, changed_at_ms=now, expires_at_ms=now + DAY, asked_rate_mj=1_000, rate_mj=1_000,
-        ).pk  # fmt: skip
-        more = {"proof": [proof.kind, proof.user_id, proof.mark]} if move == "reject" else {}
-        return {"user": who.pk, "plan": made[point]} | more
-
-    def changed(point):
-        plan = Plan.objects.get(pk=made[point])
-        after = plan.state == ends
-        assert after or plan.state == begins
-        assert events(action, f"plan:{plan.pk}") == int(after)
-        return after
-
-    assert every_point(move, prepare, changed) is True
-
-
-def test_a_paused_queue_and_its_event_come_together(every_point, team_lead):
-    def prepare(point):
-        declare(f"q{point}")
-        return {"user": team_lead.pk, "name": f"q{point}"}
-
-    def changed(point):
-        paused = Queue.objects.get(pk=f"q{point}").paused
-        assert events("pause_queue", f"queue:q{point}") == int(paused)
-        return paused
-
-    assert every_point("pause_queue", prepare, changed) is True
-
-
-def refused(job_id, name="snacks", key=""):
-    """An order that its receiver refused: dead at token 1."""
-    queue.enqueue(job_id, 1, queue=name, order_key=key)
-    (lease,) = queue.claim("w", queue=name)
-    assert queue.finish(job_id, lease.token, "permanent", code="http_422")
-
-
-@pytest.mark.parametrize("move", ["unblock", "look"])
-def test_what_is_recorded_of_an_order_and_its_event_come_together(every_point, team_lead, move):
-    declare("tables", ordering="ordered")
-    rows, action = {"unblock": (Unblock, "unblock"), "look": (Investigation, "investigate")}[move]
-
-    def prepare(point):
-        refused(f"n{point}", "tables", f"k{point}")
-        return {"user": team_lead.pk, "job": f"n{point}"}
-
-    def changed(point):
-        found = rows.objects.filter(job_id=f"n{point}").count()
-        told = AuditEvent.objects.filter(action=action, actor__isnull=False).count()
-        assert told == rows.objects.count(), "a row without its event, or an event without its row"
-        return bool(found)
-
-    every_point(move, prepare, changed)
 
 
 def three_leased(point):
@@ -123,7 +48,8 @@ def test_a_move_of_many_is_all_or_nothing(every_point, move, ends):
     def prepare(point):
         Job.objects.filter(state="pending").update(available_at=database.now_ms() + DAY)
         some = [[one, 1] for one in three_leased(point)]
-        return {"some": [[*one, "ok"] for one in some] if move == "finish_many" else some}
+        longer = {"lease_ms": 900_000} if move == "renew_many" else {}
+        return {"some": [[*one, "ok"] for one in some] if move == "finish_many" else some, **longer}
 
     def changed(point):
         rows = Job.objects.filter(pk__startswith=f"n{point}-")
@@ -134,6 +60,39 @@ def test_a_move_of_many_is_all_or_nothing(every_point, move, ends):
         return n == 3
 
     assert every_point(move, prepare, changed) == [True] * 3
+    all_can_end()
+
+
+def test_F13_killed_while_renewing_the_lease_is_as_before_or_longer_and_within_one_lease_of_the_deadline(every_point):  # noqa: N802
+    declare(lease_ms=600_000)
+    before, most = {}, {}
+
+    def prepare(point):
+        some = [[one, 1] for one in three_leased(point)]
+        over = database.now_ms() - 1_000  # the deadline passes while a worker still has the orders
+        mine = Job.objects.filter(pk__startswith=f"n{point}-")
+        mine.update(deadline=over)
+        before[point] = list(mine.values_list("lease_until", flat=True).order_by("pk"))
+        most[point] = [over + 900_000] * 3
+        return {"some": some, "lease_ms": 900_000}
+
+    def changed(point):
+        mine = Job.objects.filter(pk__startswith=f"n{point}-")
+        until = list(mine.values_list("lease_until", flat=True).order_by("pk"))
+        assert until in (before[point], most[point])
+        assert set(mine.values_list("state", "token", "owner")) == {("leased", 1, "w")}
+        return until == most[point]
+
+    assert every_point("renew_many", prepare, changed) == [True] * 3
+    all_can_end()
+
+
+def all_can_end():
+    """Faults off: what was left can be handed out and ends, and the tables are whole."""
+    Job.objects.filter(state="pending").update(available_at=database.now_ms())
+    for one in [*Job.objects.filter(state="leased"), *queue.claim("w9", limit=1_000)]:
+        assert queue.finish(one.id, one.token, "ok")
+    assert not Job.objects.exclude(state="done").exists()
     check_all()
 
 
@@ -153,3 +112,5 @@ def test_what_a_rate_hands_out_and_what_it_spends_come_together(every_point):
         return leased
 
     assert every_point("claim", prepare, changed)[0][1] == 1
+    declare()
+    all_can_end()
