@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from queue_app.policy.plans import InvalidPlan
-from queue_app.policy.queues import LIMITS, InvalidLimit, QueuePolicy
+from queue_app.policy.queues import LIMITS, InvalidLimit, QueuePolicy, with_limits
 from queue_app.policy.terms import parse_rate, parse_span, parse_whole, rate_text
 from queue_app.templatetags.plan_words import span_of
 from queue_app.views.queue_forms import OptionalNoteField
@@ -97,7 +97,7 @@ class QueueLimitsForm(forms.Form):
         return [(SEEN + name, text) for name, text in self._seen.items()]
 
     def clean(self) -> dict[str, Any]:
-        """Read what differs from what was seen."""
+        """Read what differs from what was seen, and say at once what the service would refuse."""
         for name, (read, _write) in _READ.items():
             text = self.cleaned_data.get(name) or ""
             if name not in self.data or text == self._seen[name]:
@@ -106,6 +106,10 @@ class QueueLimitsForm(forms.Form):
                 self.changes[name] = self._read(name, text, read)
             except InvalidPlan as error:
                 self.add_error(name, refusal_at(error, str(self.fields[name].label), self.data[name]))
+        try:
+            with_limits(self.policy, self.changes)
+        except InvalidLimit as error:
+            self.refuse(error)
         return self.cleaned_data
 
     def _read(self, name: str, text: str, read: Callable[[str, str], int]) -> int | None:

@@ -80,3 +80,24 @@ def test_a_lead_goes_there_by_keys_pauses_a_queue_and_keeps_what_was_typed_while
     page.locator("details#queue-snacks").get_by_role("button", name="Pause deliveries").press("Enter")
     expect(page.get_by_text("snacks: nothing is handed out until somebody resumes it.")).to_be_visible()
     assert Queue.objects.get(pk="snacks").paused
+
+
+def test_a_lead_changes_a_queues_limits_by_keys_and_a_sentence_stands_beside_what_cannot_be_meant(
+    page: Page, live_server: Any, team_lead: User, busy: None, sign_in: Callable[[User], None]
+) -> None:
+    sign_in(team_lead)
+    page = page.context.new_page()  # Chromium itself complains of every 422, and the other page may not
+    page.goto(live_server.url + reverse("queue_list"))
+    page.locator("details#limits-snacks summary").press("Enter")
+    form = page.get_by_role("form", name="Limits of snacks")
+    form.get_by_label("Unfinished orders at most").fill("500")
+    form.get_by_label("Keep delivered orders for").fill("1h")
+    form.get_by_label("Keep delivered orders for").press("Enter")
+    expect(form).to_contain_text("from 1 day to 3650 days, not '1h'.")
+    expect(form.get_by_label("Keep delivered orders for")).to_have_attribute("aria-invalid", "true")
+    expect(form.get_by_label("Unfinished orders at most")).to_have_value("500")
+    form.get_by_label("Keep delivered orders for").fill("30d")
+    form.get_by_role("button", name="Change the limits").press("Enter")
+    expect(page.get_by_text("snacks: the new limits hold for every worker within a second.")).to_be_visible()
+    stands = Queue.objects.values_list("max_unfinished", "done_kept_ms", "delivery_rate_mj").get(pk="snacks")
+    assert stands == (500, 30 * 86_400_000, 5_000)
