@@ -54,14 +54,14 @@ def test_every_answer_has_its_count_and_reports_keep_the_order_of_the_file():
     answers = {
         "a1": "accepted",
         "a3": "duplicate",
-        "a4": Conflict("c."),
-        "a5": InvalidOrder("i."),
-        "a6": QueueFull("f."),
-        "a7": QueueClosed("l."),
+        "a4": Conflict("It is c."),
+        "a5": InvalidOrder("It is i."),
+        "a6": QueueFull("It is f."),
+        "a7": QueueClosed("It is l."),
     }
     run = Intake(lambda order: answers[order["id"]])
     run.run([candidate(1), BadLine(2, "b."), *map(candidate, (3, 4, 5, 6, 7)), BadLine(8, "b.")], batch=100)
-    assert run.reports == [(2, "b."), (4, "c."), (5, "i."), (6, "f."), (7, "l."), (8, "b.")]
+    assert run.reports == [(2, "b."), (4, "It is c."), (5, "It is i."), (6, "It is f."), (7, "It is l."), (8, "b.")]
     assert run.tally == Tally(accepted=1, duplicate=1, conflicting=1, rejected=5)
     assert run.tally.lines == 8
     assert not run.tally.good
