@@ -1,6 +1,6 @@
 """What becomes of jobs whose attempts have ended (DESIGN section 4, "finish"). Inside the transaction of `leases.py`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from queue_app.policy.attempts import Result
 from queue_app.policy.decisions import Decision, Done, Quarantine, RetryAt, decide
@@ -13,11 +13,15 @@ from queue_app.store.evidence import End, FailureRow
 _Ending = tuple[Result, HeldRow, Decision]
 
 
-def end_all(results: Sequence[Result], now: int, policy_of: Callable[[str], QueuePolicy]) -> list[str | None]:
-    """The new state for each result, or None where the token was refused. Of one token the first result counts."""
+def end_all(
+    results: Sequence[Result], held: Mapping[str, HeldRow], now: int, policy_of: Callable[[str], QueuePolicy]
+) -> list[str | None]:
+    """The new state for each result, or None where the token was refused. Of one token the first result counts.
+
+    `held`: the jobs that the results name, as `store.ends.held` found them.
+    """
     if not results:
         return []
-    held = ends.held({result.id for result in results})
     endings: dict[str, _Ending] = {}
     owners: dict[int, str] = {}
     late: list[tuple[str, int, str]] = []

@@ -54,9 +54,14 @@ def _lease(living: Sequence[JobRow], owner: str, now: int, until: int) -> list[L
     moved = jobs.lease_all(living, owner, now, until)
     ours = [job for job in living if job.id in moved]
     _record_lost(ours, now)
+    return leases_of(ours, until)
+
+
+def leases_of(jobs: Sequence[JobRow], until: int) -> list[Lease]:
+    """What the worker holds of jobs that were handed out to it; `jobs` as they were read before."""
     return [
         Lease(job.id, job.queue, job.quantity, job.payload, job.attempts + 1, job.token + 1, until, job.deadline)
-        for job in ours
+        for job in jobs
     ]
 
 

@@ -7,10 +7,10 @@ from queue_app.policy.decisions import lease_end_ms
 from queue_app.policy.errors import InvalidOrder
 from queue_app.policy.orders import check_code, check_owner, check_queue_name
 from queue_app.policy.queues import QueuePolicy
-from queue_app.services import gates
+from queue_app.services import gates, passing
 from queue_app.services.ending import end_all
 from queue_app.services.handing_out import hand_out
-from queue_app.store import database, ends, evidence, queues
+from queue_app.store import database, ends, evidence, glances, queues
 from queue_app.store.evidence import FailureRow
 from queue_app.store.queues import Standing
 
@@ -28,9 +28,9 @@ def claim(
     Raises ValueError for a bad owner, limit or lease, InvalidOrder for an undeclared queue.
     """
     _check_claim(owner, queue, limit, lease_ms)
+    at_ms = _moment(now_ms)
     with database.write():
-        standing = _standing(queue, now_ms)
-        return hand_out(owner, standing, limit, lease_ms)
+        return _turn([], owner, queue, limit, lease_ms, at_ms)[1]
 
 
 def finish(
@@ -53,8 +53,10 @@ def finish(
 def finish_state(result: Result, *, now_ms: int | None = None) -> str | None:
     """As `finish`, with the job's new state, or None when the token was refused."""
     check_result(result)
+    at_ms = _moment(now_ms)
     with database.write():
-        (state,) = end_all([result], database.instant(now_ms), _Policies())
+        now, held = glances.held_now([result.id], at_ms)
+        (state,) = end_all([result], held, now, _Policies())
     return state
 
 
@@ -65,8 +67,12 @@ def finish_many(results: Iterable[Result], *, now_ms: int | None = None) -> list
     Of two results for the same token the first counts and the second is refused.
     """
     checked = [check_result(result) for result in results]
+    at_ms = _moment(now_ms)
+    if not checked:
+        return []
     with database.write():
-        return [state is not None for state in end_all(checked, database.instant(now_ms), _Policies())]
+        now, held = glances.held_now({result.id for result in checked}, at_ms)
+        return [state is not None for state in end_all(checked, held, now, _Policies())]
 
 
 @database.retried
@@ -82,12 +88,28 @@ def finish_and_claim(
     """End attempts and take the next jobs in the same transaction: one commit where two would do."""
     checked = [check_result(result) for result in results]
     _check_claim(owner, queue, limit, lease_ms)
+    at_ms = _moment(now_ms)
     with database.write():
-        standing = _standing(queue, now_ms)
-        states = end_all(checked, standing.now_ms, _Policies())
-        if standing.troubled or any(result.outcome != "ok" for result in checked):
-            standing = _standing(queue, standing.now_ms)  # what has ended may have moved the gate
-        return [state is not None for state in states], hand_out(owner, standing, limit, lease_ms)
+        return _turn(checked, owner, queue, limit, lease_ms, at_ms)
+
+
+def _turn(
+    results: list[Result], owner: str, queue: str, limit: int, lease_ms: int | None, at_ms: int | None
+) -> tuple[list[bool], list[Lease]]:
+    """Ends and new leases inside the caller's transaction: what is plain in one statement, anything else step by step."""
+    seen = glances.glance(queue, {result.id for result in results}, at_ms, passing.looks_ahead(queue, limit))
+    standing = _declared(queue, seen.standing)
+    plain = passing.pass_on(results, seen, standing, owner, lease_ms)
+    if plain is not None:
+        answers, leases = plain
+        if len(leases) == len(seen.due or ()):
+            return plain
+        return answers, leases + hand_out(owner, standing, limit - len(leases), lease_ms)
+    states = end_all(results, seen.held, standing.now_ms, _Policies())
+    if standing.troubled or any(result.outcome != "ok" for result in results):
+        # what has ended may have moved the gate
+        standing = _declared(queue, queues.standing(queue))._replace(now_ms=standing.now_ms)
+    return [state is not None for state in states], hand_out(owner, standing, limit, lease_ms)
 
 
 def renew(id: str, token: int, *, lease_ms: int | None = None, now_ms: int | None = None) -> bool:  # noqa: A002
@@ -185,12 +207,15 @@ class _Policies:
         return self._read[queue]
 
 
-def _standing(queue: str, now_ms: int | None) -> Standing:
-    """How the queue stands, at the caller's instant if one was given."""
-    standing = queues.standing(queue)
+def _declared(queue: str, standing: Standing | None) -> Standing:
     if standing is None:
         raise InvalidOrder(f"No queue {queue!r} is declared.")
-    return standing if now_ms is None else standing._replace(now_ms=database.instant(now_ms))
+    return standing
+
+
+def _moment(now_ms: int | None) -> int | None:
+    """The caller's instant, if one was given; ValueError as in `database.instant`."""
+    return None if now_ms is None else database.instant(now_ms)
 
 
 def _check_claim(owner: str, queue: str, limit: int, lease_ms: int | None) -> None:

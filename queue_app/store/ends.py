@@ -11,7 +11,7 @@ from queue_app.store.database import is_postgresql
 from queue_app.store.gates import troubled
 from queue_app.store.given import Given
 from queue_app.store.jobs import moved
-from queue_app.store.statements import fetch
+from queue_app.store.statements import Rows, Statement, fetch
 
 _COLUMNS = "id, queue, state, token, attempts, max_attempts, waited_ms, deadline, owner, redriven"
 
@@ -47,9 +47,18 @@ _NAMED = Given("name text")
 
 def held(job_ids: Iterable[str]) -> dict[str, HeldRow]:
     """The jobs that exist, by id; locked in id order on PostgreSQL, so that two callers cannot deadlock."""
-    wanted = _NAMED.values([(job_id,) for job_id in sorted(job_ids)])
+    return held_of(fetch(*held_statement(job_ids)))
+
+
+def held_statement(job_ids: Iterable[str]) -> Statement:
+    """What `held` asks, to be asked together with something else."""
     lock = " ORDER BY jobs.id FOR UPDATE OF jobs" if is_postgresql() else ""
-    rows = fetch(f"SELECT {_OF_JOBS} FROM {_NAMED.table} JOIN jobs ON jobs.id = g.name{lock}", wanted)
+    sql = f"SELECT {_OF_JOBS} FROM {_NAMED.table} JOIN jobs ON jobs.id = g.name{lock}"
+    return sql, _NAMED.values([(job_id,) for job_id in sorted(job_ids)])
+
+
+def held_of(rows: Rows) -> dict[str, HeldRow]:
+    """What `held` makes of the answer."""
     return {row[0]: HeldRow._make(row) for row in rows}
 
 

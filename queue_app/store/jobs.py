@@ -12,7 +12,7 @@ from django.db import connection
 from queue_app.policy.decisions import Spent
 from queue_app.store.database import is_postgresql
 from queue_app.store.given import Given
-from queue_app.store.statements import fetch
+from queue_app.store.statements import Rows, Statement, fetch, fetch_all
 
 _COLUMNS = (
     "id, queue, quantity, payload, order_key, state, reason, code, attempts, max_attempts, token, owner, lease_until, "
@@ -81,12 +81,30 @@ def due(queue: str, now_ms: int, limit: int, *, ordered: bool, with_budget: bool
 
     `ordered` leaves out jobs behind an earlier unfinished one of the same key; `with_budget` leaves out those to bury.
     """
-    sql = _DUE + (_NOT_BLOCKED if ordered else "") + (_HAS_BUDGET if with_budget else "")
-    sql += " ORDER BY j.available_at, j.seq LIMIT %s"
-    if is_postgresql():
-        sql += " FOR UPDATE OF j SKIP LOCKED"
+    sql = _DUE + (_NOT_BLOCKED if ordered else "") + (_HAS_BUDGET if with_budget else "") + _in_order()
     values: list[int | str] = [queue, now_ms, now_ms, *([now_ms] if with_budget else []), limit]
-    return list(map(JobRow._make, fetch(sql, values)))
+    return due_of(fetch(sql, values))
+
+
+def due_statement(queue: str, now_ms: int | None, limit: int) -> Statement:
+    """What `due` asks of an independent queue, to be asked together with something else; `now_ms` None: by the clock of
+    the database, which each row then tells at its end."""
+    if now_ms is not None:
+        return _DUE + _in_order(), [queue, now_ms, now_ms, limit]
+    columns, rest = _DUE.replace("<= %s", "<= (SELECT at FROM clock)").split(" FROM jobs", 1)
+    sql = (
+        f"WITH clock AS MATERIALIZED (SELECT snackops_now_ms() AS at) {columns}, (SELECT at FROM clock) FROM jobs{rest}"
+    )
+    return sql + _in_order(), [queue, limit]
+
+
+def due_of(rows: Rows) -> list[JobRow]:
+    """What `due` makes of the answer."""
+    return list(map(JobRow._make, rows))
+
+
+def _in_order() -> str:
+    return " ORDER BY j.available_at, j.seq LIMIT %s" + (" FOR UPDATE OF j SKIP LOCKED" if is_postgresql() else "")
 
 
 _AS_READ = Given("id text, state text, token bigint")
@@ -102,6 +120,30 @@ def lease_all(jobs: Sequence[JobRow], owner: str, now_ms: int, lease_until: int)
         f"token = jobs.token + 1, changed_at_ms = %s FROM {_AS_READ.table} WHERE {_STANDS_AS_READ} RETURNING jobs.id",
         [owner, lease_until, now_ms, *_AS_READ.values([(job.id, job.state, job.token) for job in jobs])],
     )
+
+
+_PASSED = Given("id text, state text, token bigint, taken integer")
+
+
+def pass_on(
+    done: Sequence[tuple[str, int]], due: Sequence[JobRow], owner: str, now_ms: int, lease_until: int
+) -> set[str]:
+    """Leased -> done for each (id, token), and `lease_all` for jobs that are due, in one statement; the ids that moved.
+
+    The last statement of its transaction. One where two would do: the counters' trigger works once, not twice.
+    """
+    rows = [(job_id, "leased", token, 0) for job_id, token in done]
+    rows += [(job.id, job.state, job.token, 1) for job in due]
+    if not rows:
+        return set()
+    sql = (
+        "UPDATE jobs SET state = CASE g.taken WHEN 1 THEN 'leased' ELSE 'done' END, "
+        "owner = CASE g.taken WHEN 1 THEN %s END, lease_until = CASE g.taken WHEN 1 THEN CAST(%s AS bigint) END, "
+        "attempts = jobs.attempts + g.taken, token = jobs.token + g.taken, changed_at_ms = %s "
+        f"FROM {_PASSED.table} WHERE {_STANDS_AS_READ} RETURNING jobs.id"
+    )
+    (answer,) = fetch_all([(sql, [owner, lease_until, now_ms, *_PASSED.values(rows)])], last=True)
+    return {row[0] for row in answer}
 
 
 _BURIED = Given("id text, state text, token bigint, reason text, code text")

@@ -9,7 +9,7 @@ from queue_app.models import Queue
 from queue_app.policy.queues import QueuePolicy
 from queue_app.store.database import is_postgresql, now_ms
 from queue_app.store.gates import troubled
-from queue_app.store.statements import fetch
+from queue_app.store.statements import Rows, Statement, fetch
 
 _FIELDS = (
     "name",
@@ -55,8 +55,17 @@ class Standing(NamedTuple):
 
 def standing(name: str) -> Standing | None:
     """Inside a write transaction: how a queue stands by the clock of the database; all in one look."""
+    return standing_of(fetch(*standing_statement(name)))
+
+
+def standing_statement(name: str) -> Statement:
+    """What `standing` asks, to be asked together with something else."""
     clock = "snackops_now_ms()" if is_postgresql() else "0"
-    rows = fetch(f"SELECT {', '.join(_FIELDS)}, {troubled('queues.name')}, {clock} FROM queues WHERE name = %s", [name])
+    return f"SELECT {', '.join(_FIELDS)}, {troubled('queues.name')}, {clock} FROM queues WHERE name = %s", [name]
+
+
+def standing_of(rows: Rows) -> Standing | None:
+    """What `standing` makes of the answer."""
     if not rows:
         return None
     *policy, in_trouble, now = rows[0]

@@ -44,7 +44,7 @@ def _result(rows: str) -> str:
 def _each(rows: str, body: str, after: str = "") -> str:
     """Walk over sums, of which a statement makes a handful, and then do what only a few statements need."""
     return (
-        "DECLARE m record; some_died boolean := false; some_freed boolean := false;\n"
+        "DECLARE m record; some_died boolean := false;\n"
         f"BEGIN\n    FOR m IN {rows}\n    LOOP{body}\n"
         f"    END LOOP;{after}\n    RETURN NULL;\nEND"
     )
@@ -62,14 +62,22 @@ def _summed(table: str) -> str:
 
 
 _PAIRS = "gone AS o JOIN came AS n ON n.id = o.id"
-_MOVED = (
-    f"SELECT o.queue AS was_queue, o.state AS was, {_STAGE.format(r='o')} AS was_stage, o.reason AS was_reason, "
-    f"o.code AS was_code, n.queue, n.state, {_STAGE.format(r='n')} AS stage, n.reason, n.code, count(*) AS n, "
-    f"max(n.changed_at_ms) AS at FROM {_PAIRS} "
-    f"WHERE (o.state, o.reason, o.code, o.queue, {_STAGE.format(r='o')}) "
-    f"IS DISTINCT FROM (n.state, n.reason, n.code, n.queue, {_STAGE.format(r='n')}) "
-    "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
-)
+
+
+def _place(row: str) -> str:
+    return f"{row}.queue, {row}.state, {_STAGE.format(r=row)}, {row}.reason, {row}.code"
+
+
+# One statement, because each that a trigger carries out costs as much as the rows of a small move: both places of every
+# row that moved are summed up and written together.
+_MOVED = f"""
+    INSERT INTO counts AS c (queue, state, stage, reason, code, slot, n, last_at_ms)
+    SELECT p.queue, p.state, p.stage, p.reason, p.code, pg_backend_pid(), sum(p.n), max(p.at)
+    FROM {_PAIRS}, LATERAL (VALUES ({_place("o")}, -1, 0::bigint), ({_place("n")}, 1, n.changed_at_ms))
+    AS p(queue, state, stage, reason, code, n, at)
+    WHERE ({_place("o")}) IS DISTINCT FROM ({_place("n")}) GROUP BY 1, 2, 3, 4, 5
+    ON CONFLICT (queue, state, stage, reason, code, slot) DO UPDATE
+    SET n = c.n + excluded.n, last_at_ms = greatest(c.last_at_ms, excluded.last_at_ms);"""
 _ROW = "{r}.queue, {r}.reason, {r}.code, {at}.changed_at_ms AS at, {died} AS died, {left} AS left_n, {still} AS still"
 _DIED = _ROW.format(r="n", at="n", died=1, left=0, still=1)
 _FREED = "FROM " + _PAIRS + " WHERE o.state = 'dead' AND n.state <> 'dead'"
@@ -82,21 +90,20 @@ SOURCES = {
         _if("some_died", _flow(f"SELECT {_DIED} FROM came AS n WHERE n.state = 'dead'")),
     ),
     "snackops_jobs_gone": _each(_summed("gone"), _count(_TO, "-m.n", "0")),
-    "snackops_jobs_moved": _each(
-        _MOVED,
-        _count("m.was_queue, m.was, m.was_stage, m.was_reason, m.was_code", "-m.n", "0")
-        + _count(_TO, "m.n", "m.at")
-        + "\n    some_died := some_died OR (m.state = 'dead' AND m.was <> 'dead');"
-        + "\n    some_freed := some_freed OR (m.was = 'dead' AND m.state <> 'dead');",
-        _if("some_died", _flow(f"SELECT {_DIED} FROM {_PAIRS} WHERE n.state = 'dead' AND o.state <> 'dead'"))
-        + _if(
-            "some_freed",
-            _flow(
-                f"SELECT {_ROW.format(r='o', at='n', died=0, left=1, still=0)} {_FREED} UNION ALL "
-                f"SELECT {_ROW.format(r='o', at='o', died=0, left=0, still=-1)} {_FREED}"
-            ),
+    "snackops_jobs_moved": "BEGIN"
+    + _MOVED
+    + _if(
+        "EXISTS (SELECT 1 FROM came WHERE state = 'dead')",
+        _flow(f"SELECT {_DIED} FROM {_PAIRS} WHERE n.state = 'dead' AND o.state <> 'dead'"),
+    )
+    + _if(
+        "EXISTS (SELECT 1 FROM gone WHERE state = 'dead')",
+        _flow(
+            f"SELECT {_ROW.format(r='o', at='n', died=0, left=1, still=0)} {_FREED} UNION ALL "
+            f"SELECT {_ROW.format(r='o', at='o', died=0, left=0, still=-1)} {_FREED}"
         ),
-    ),
+    )
+    + "\n    RETURN NULL;\nEND",
     "snackops_redrives_count": "BEGIN"
     + _result("SELECT coalesce(batch, 0) AS batch, queue, reason, code, 'waiting' AS outcome, 1 AS n FROM came")
     + "\nEND",

@@ -9,9 +9,9 @@ import pytest
 from django.db.models import F
 
 from queue_app.models import Job
-from queue_app.services import queue
+from queue_app.services import passing, queue
 from queue_app.services.leases import renew_many
-from queue_app.store import ends, jobs
+from queue_app.store import ends, glances, jobs
 from tests.engine.invariants import check_all
 from tests.engine.rows import LEASE, T, failures, put, stand, take
 
@@ -42,10 +42,18 @@ def taken_over(job_id):
     )
 
 
-def test_of_many_due_jobs_only_the_one_that_moved_is_not_handed_out(monkeypatch):
+@pytest.fixture(params=["step by step", "at once"])
+def look(request, monkeypatch):
+    """The module and the name of the look at due jobs, of each of the two ways of a turn."""
+    at_once = request.param == "at once"
+    monkeypatch.setattr(passing, "looks_ahead", lambda _queue, limit: limit if at_once else 0)
+    return (glances, "glance") if at_once else (jobs, "due")
+
+
+def test_of_many_due_jobs_only_the_one_that_moved_is_not_handed_out(monkeypatch, look):
     put("a", "b", "c", "d")
     queue.claim("w1", limit=2, now_ms=T)
-    with meanwhile(monkeypatch, jobs, "due", lambda: [taken_over("b"), taken_over("d")]):
+    with meanwhile(monkeypatch, *look, lambda: [taken_over("b"), taken_over("d")]):
         leases = queue.claim("w2", limit=4, now_ms=DUE)
     assert [(lease.id, lease.token) for lease in leases] == [("a", 2), ("c", 1)]
     assert [stand(job_id)[4] for job_id in "abcd"] == [2, 2, 1, 1]
@@ -54,15 +62,16 @@ def test_of_many_due_jobs_only_the_one_that_moved_is_not_handed_out(monkeypatch)
     check_all("abcd")
 
 
-def test_a_claim_that_lost_a_job_goes_on_to_the_next_one(monkeypatch):
+def test_a_claim_that_lost_a_job_goes_on_to_the_next_one(monkeypatch, look):
     put("a", "b", "c")
-    with meanwhile(monkeypatch, jobs, "due", lambda: taken_over("a")):
+    with meanwhile(monkeypatch, *look, lambda: taken_over("a")):
         assert [lease.id for lease in queue.claim("w2", limit=2, now_ms=T)] == ["b", "c"]
-    with meanwhile(monkeypatch, jobs, "due", lambda: None):
+    with meanwhile(monkeypatch, *look, lambda: None):
         assert queue.claim("w2", limit=2, now_ms=T) == []
 
 
 def test_a_burial_whose_job_moved_undoes_the_whole_claim(monkeypatch):
+    monkeypatch.setattr(passing, "looks_ahead", lambda _queue, _limit: 0)
     put("late", deadline_ms=T + 1)
     put("good")
     with (
@@ -75,6 +84,19 @@ def test_a_burial_whose_job_moved_undoes_the_whole_claim(monkeypatch):
 
 
 ENDS = [("ok", "done"), ("retry", "pending"), ("permanent", "dead")]
+
+
+def test_of_what_a_plain_turn_ends_and_takes_only_what_moved_is_refused_or_missing(monkeypatch):
+    put("a", "b", "c", "d")
+    queue.claim("w1", limit=2, now_ms=T)
+    results = [queue.Result(job_id, 1, "ok") for job_id in "ab"]
+    monkeypatch.setattr(passing, "looks_ahead", lambda _queue, limit: limit)
+    with meanwhile(monkeypatch, glances, "glance", lambda: [taken_over("b"), taken_over("c")]):
+        answers, leases = queue.finish_and_claim(results, "w1", limit=2, now_ms=T)
+    assert (answers, [(lease.id, lease.token) for lease in leases]) == ([True, False], [("d", 1)])
+    assert [stand(job_id)[0] for job_id in "abcd"] == ["done", "leased", "leased", "leased"]
+    assert [row.owner for row in Job.objects.order_by("id")] == [None, "w9", "w9", "w1"]
+    check_all("abcd")
 
 
 @pytest.mark.parametrize(("outcome", "state"), ENDS)

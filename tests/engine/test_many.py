@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from queue_app.models import Failure, Job, LateFinish, RedriveOutcome, Tally
 from queue_app.policy.errors import Conflict, InvalidOrder, QueueFull
-from queue_app.services import queue
+from queue_app.services import passing, queue
 from queue_app.services.leases import record_unknown
 from tests.engine.invariants import check_all
 from tests.engine.rows import LEASE, T, declare
@@ -165,6 +165,36 @@ def test_ending_and_taking_on_is_one_after_the_other(team_lead):
         )
 
     prove(team_lead, RESULTS, judge)
+
+
+SUCCESSES = st.lists(st.tuples(st.sampled_from([*IDS, "none"]), st.sampled_from([0, 0, 0, 1])), max_size=4)
+
+
+def test_a_turn_at_once_is_a_turn_step_by_step(team_lead, monkeypatch):
+    plain = []
+    pass_on = passing.pass_on
+
+    def listening(*arguments):
+        answer = pass_on(*arguments)
+        plain.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(passing, "pass_on", listening)
+
+    def turn(results, name, now, ahead):
+        monkeypatch.setattr(passing, "looks_ahead", lambda _queue, limit: limit if ahead else 0)
+        return queue.finish_and_claim(results, "w2", queue=name, limit=3, now_ms=now)
+
+    def judge(now, drawn):
+        known = tokens()
+        results = [queue.Result(i, max(known[i] + near, 0), "ok") for i, near in drawn]
+        for name in ("snacks", "tables"):
+            both_ways(
+                lambda name=name: turn(results, name, now, True), lambda name=name: turn(results, name, now, False)
+            )
+
+    prove(team_lead, SUCCESSES, judge)
+    assert any(plain), "no turn was plain"
 
 
 NEW = st.lists(

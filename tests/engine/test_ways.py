@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from queue_app.services import queue
+from queue_app.services import passing, queue
 from queue_app.store import jobs
 from tests.engine.rows import T, declare, put
 
@@ -72,6 +72,22 @@ def test_every_statement_of_a_turn_goes_by_an_index():
             plan = way(sql, params)
             assert "Seq Scan on jobs" not in plan, sql
             assert "SCAN jobs" not in plan, sql
+
+
+def test_a_plain_turn_goes_by_its_indexes_by_the_clock_of_the_database(monkeypatch, clock):
+    clock.now = T
+    fill()
+    monkeypatch.setattr(passing, "looks_ahead", lambda _queue, limit: limit)
+    (lease,) = queue.claim("w1")
+    turn = heard(lambda: queue.finish_and_claim([queue.Result(lease.id, lease.token, "ok")], "w1", limit=2))
+    moves = [one for one in turn if one[0].split()[0] in ("SELECT", "UPDATE", "WITH") and " jobs" in one[0]]
+    assert len(moves) == 3, "one look at what ended, one at what is due, one move"
+    for sql, params in moves:
+        plan = way(sql, params)
+        assert ("jobs_due" in plan) is ("j.available_at <=" in sql), sql
+        assert "Seq Scan" not in plan, sql
+        assert "SCAN j\n" not in f"{plan}\n", sql
+        assert "SCAN jobs" not in plan, sql
 
 
 def test_a_statement_carried_out_ten_times_still_finds_what_it_should():

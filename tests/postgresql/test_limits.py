@@ -47,10 +47,10 @@ def test_the_limits_of_the_settings_stand_in_every_session():
         assert cursor.fetchall() == [
             ("idle_in_transaction_session_timeout", "20000"),
             ("lock_timeout", "10000"),
-            ("plan_cache_mode", "auto"),
+            ("plan_cache_mode", "force_generic_plan"),
             ("statement_timeout", "30000"),
         ]
-    assert connection.connection.prepare_threshold == 5
+    assert connection.connection.prepare_threshold is None
 
 
 def test_a_lock_that_nobody_frees_is_waited_for_within_bounds(rival):
