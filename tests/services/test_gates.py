@@ -174,6 +174,7 @@ def test_any_answer_ends_the_row(outcome: str, code: str) -> None:
     for lap in range(4):
         fail(1, at=T + lap * SILENT_MS, max_attempts=1)
         fail(1, at=T + (lap + 1) * SILENT_MS - 1, max_attempts=1)
+        assert (gate().breaker, gate().failed_in_row) == ("closed", 2)
         fail(1, at=T + (lap + 1) * SILENT_MS - 1, outcome=outcome, code=code)
     assert (gate().breaker, gate().failed_in_row, gate().silent_since_ms) == ("closed", 0, None)
 
