@@ -116,7 +116,7 @@ class Worker:
             self._look_at_ms = 0  # the pages learn at once that it takes nothing new
             self._holding.cancel()
         if not (self._try(lambda: self._look(now)) and self._try(lambda: self._settle(now))):
-            self._wait(self._trouble_wait_ms() / 1000)
+            self._sit_out(self._trouble_wait_ms())
             return self._drain_end_ms is None or clock.monotonic_ms() < self._drain_end_ms
         self._trouble_ms = TROUBLE_MS[0]
         if self._over():
@@ -232,11 +232,20 @@ class Worker:
 
     # --- the database, the end --------------------------------------------------------------------------------------
 
-    def _listen(self, seconds: float) -> None:
+    def _listen(self, seconds: float) -> bool:
+        """Whether somebody rang before the time was over."""
         try:
             self._bell.get(timeout=max(seconds, 0.001))
         except Empty:
-            pass
+            return False
+        return True
+
+    def _sit_out(self, wait_ms: float) -> None:
+        """Wait in trouble. A delivery that ends meanwhile rings, too, but makes no database well: `stop` alone is heeded."""
+        end_ms, told = clock.monotonic_ms() + wait_ms, self._told
+        rang = self._wait(wait_ms / 1000)
+        while rang is True and self._told == told and clock.monotonic_ms() < end_ms:
+            rang = self._listen((end_ms - clock.monotonic_ms()) / 1000)
 
     def _work(self) -> Work:
         tally, settings = self.tally, self._settings
