@@ -20,7 +20,7 @@ from typing import Any
 import django
 
 NOBODY = 65_534
-CALLS = "pwrite64,fdatasync,fsync,ftruncate"
+CALLS = "pread64,pwrite64,fdatasync,fsync,ftruncate"
 
 
 def _moves() -> dict[str, Callable[..., Any]]:
