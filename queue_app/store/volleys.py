@@ -36,6 +36,7 @@ def fire(session: Any, statements: Sequence[Statement], *, commit: bool) -> list
         commands.append(partial(pgconn.send_query_params, _begin(session), None))
     known = _known.setdefault(session, {})
     prepared: dict[str, bytes] = {}
+    planned: dict[int, str] = {}  # the place of each preparation's answer
     asked: list[int] = []  # the place of each statement's answer
     if any(sql not in known for sql, _ in statements):
         # a plan is kept: one made while the tables are small must not read them whole when they have grown
@@ -44,13 +45,18 @@ def fire(session: Any, statements: Sequence[Statement], *, commit: bool) -> list
         name = known.get(sql) or prepared.get(sql)
         if name is None:
             name = prepared[sql] = b"engine_%d" % (len(known) + len(prepared))
+            planned[len(commands)] = sql
             commands.append(partial(pgconn.send_prepare, name, _numbered(sql)))
         asked.append(len(commands))
         commands.append(partial(pgconn.send_query_prepared, name, [_dumped(value) for value in values]))
     if commit:
         commands.append(partial(pgconn.send_query_params, b"COMMIT", None))
     results = _carried_out(session, commands)
-    known |= prepared
+    # what was prepared outlives the transaction, also when a later command fails: its name is taken
+    known |= {sql: prepared[sql] for place, sql in planned.items() if results[place].status == pq.ExecStatus.COMMAND_OK}
+    for result in results:
+        if result.status in _BAD:
+            raise errors.error_from_result(result, encoding="utf-8")
     transformer = Transformer(session)
     answers = []
     for place in asked:
@@ -73,9 +79,6 @@ def _carried_out(session: Any, commands: Sequence[Callable[[], None]]) -> list[A
     except BaseException:
         pgconn.finish()
         raise
-    for result in results:
-        if result.status in _BAD:
-            raise errors.error_from_result(result, encoding="utf-8")
     return results
 
 

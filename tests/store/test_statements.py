@@ -63,6 +63,19 @@ def test_one_that_fails_undoes_all_of_them_though_the_commit_was_on_its_way(bad,
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_session_whose_first_statements_failed_goes_on_with_them(bad):
+    """A statement that was prepared before the failure is known to the server from then on, whatever was undone."""
+    some = [(f"SELECT 7 / CAST(%s AS integer) -- {bad} first", [1]), (f"SELECT 8 / CAST(%s AS integer) -- {bad}", [1])]
+    failing = [(sql, [0] if place == bad else [1]) for place, (sql, _) in enumerate(some)]
+    if connection.vendor == "postgresql":
+        with pytest.raises(Error, match="zero"), database.write():
+            fetch_all(failing)
+    with database.write():
+        assert fetch_all(some) == [[(7,)], [(8,)]]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_is_said_to_be_the_last_inside_anothers_transaction_commits_nothing():
     with transaction.atomic():
         with database.write():
