@@ -1,27 +1,24 @@
 """One order: its whole life, what comes next by itself, and what a person can do."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from queue_app.policy.bodies import parsed
 from queue_app.policy.canonical import canonical_json
-from queue_app.policy.cursors import CursorError, decode
-from queue_app.policy.filters import Filter, FilterError, parse
 from queue_app.reads import queues as queue_reads
 from queue_app.reads.behind import behind
 from queue_app.reads.life import Life, life, removed
 from queue_app.reads.life_steps import Part
-from queue_app.reads.quarantine import Neighbours, neighbours
 from queue_app.services import payloads, unblocks
 from queue_app.services.people import Actor, actor_of, may_see_payload, require
-from queue_app.store import database, queues
-from queue_app.views import filters
+from queue_app.store import database
+from queue_app.views.order_places import place_of
 from queue_app.views.queue_forms import UnblockForm
 from queue_app.views.words import step_mark, step_sentence
 
@@ -65,7 +62,8 @@ def job_unblock(request: HttpRequest, job_id: str) -> HttpResponse:
         messages.success(request, _("%(job)s is passed: the later orders of its key go on.") % {"job": job_id})
     else:
         messages.info(request, _("%(by)s was first: %(job)s is passed.") % {"by": receipt.by, "job": job_id})
-    return redirect("job", job_id)
+    query = request.GET.urlencode()
+    return redirect(reverse("job", args=[job_id]) + (f"?{query}" if query else ""))
 
 
 @require_POST
@@ -98,7 +96,7 @@ def _context(request: HttpRequest, actor: Actor, job_id: str) -> dict[str, Any] 
         "as_of_ms": as_of_ms,
         "section": "quarantine",
         **_waiting(found, actor),
-        **_place(request),
+        **place_of(request),
     }
 
 
@@ -131,19 +129,6 @@ def _query_of(request: HttpRequest, **token: int | None) -> str:
             return ""
         query[name] = str(value)
     return query.urlencode()
-
-
-def _place(request: HttpRequest) -> dict[str, Any]:
-    """Neighbours within the list that the person came from; none when the address does not say."""
-    if "cursor" not in request.GET:
-        return {}
-    named = {name: request.GET.getlist(name) for name in filters.LABELS if name in request.GET}
-    try:
-        wanted: Filter = parse(named, queues=list(queues.policies()), zone=filters.zone_of())
-        beside: Neighbours = neighbours(wanted, decode(request.GET["cursor"], wanted.digest()))
-    except (FilterError, CursorError):
-        return {}
-    return {"beside": beside, "filter_query": urlencode(wanted.query())}
 
 
 def _shown(value: object) -> str:

@@ -54,9 +54,9 @@ def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
     require(actor_of(request.user), "read")
     now_ms = database.now_ms()
     found = reads.detail(plan_id, now_ms)
-    which, why = _part(request.GET.get("which", ""), request.GET.get("why", ""))
-    after, before = _position(request.GET.get("after", "0")), request.GET.get("before")
-    back = _position(before) if before is not None else None
+    which, why = part_of(request.GET.get("which", ""), request.GET.get("why", ""))
+    after, before = position_of(request.GET.get("after", "0")), request.GET.get("before")
+    back = position_of(before) if before is not None else None
     rows = reads.plan_items(plan_id, after_pos=after, before_pos=back, limit=PAGE_SIZE + 1, why=why, **PARTS[which])
     more = len(rows) > PAGE_SIZE
     shown = rows[:PAGE_SIZE] if back is None else rows[-PAGE_SIZE:]
@@ -76,7 +76,7 @@ def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
 @require_POST
 def redrive_export(request: HttpRequest, plan_id: int) -> HttpResponseBase:
     """The orders of its list, or of a part of it, as a file; recorded before the first byte."""
-    which, why = _part(request.POST.get("which", ""), request.POST.get("why", ""))
+    which, why = part_of(request.POST.get("which", ""), request.POST.get("why", ""))
     actor = actor_of(request.user, channel="console", proof="session")
     require(actor, "read")
     now_ms = database.now_ms()
@@ -94,14 +94,15 @@ def redrive_export(request: HttpRequest, plan_id: int) -> HttpResponseBase:
     return answer(made)
 
 
-def _part(which: str, why: str) -> tuple[str, str | None]:
+def part_of(which: str, why: str) -> tuple[str, str | None]:
     """The part of the list, and of the skipped the reason. InvalidPlan when there is no such part."""
     if which not in PARTS or (why and (which != "skipped" or why not in SKIPS)):
         raise InvalidPlan(NO_PART)
     return which, why or None
 
 
-def _position(text: str) -> int:
+def position_of(text: str) -> int:
+    """A position of the list, or the number of a redrive, as an address has it. InvalidPlan when it is none."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise InvalidPlan(NO_PART)
     return int(text)
