@@ -1,4 +1,5 @@
-"""PostgreSQL is restarted, frozen, cut off or silent while workers work: every loop goes on by itself (F28, F29, F32).
+"""PostgreSQL is restarted, frozen, cut off, silent, full or read-only while processes work: every loop goes on by itself
+(F14, F17, F28, F29, F32).
 
 A server of their own, because it is done harm to; real processes, because what must survive is a process.
 """
@@ -8,17 +9,30 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection, connections
 
-from tests.conftest import BASE_DIR
+from queue_app.models import Plan, Redrive
+from queue_app.policy import buckets
+from queue_app.policy.rights import OPERATOR, TEAM_LEAD
+from queue_app.policy.terms import Terms
+from queue_app.services import queue
+from queue_app.store import houses
+from tests.conftest import BASE_DIR, PASSWORD
 from tests.demo.running import eventually
+from tests.engine.invariants import check_jobs
 from tests.pgserver import Server, server
 from tests.postgresql.hosts import ORDERS, Host, asker
 from tests.postgresql.proxy import Proxy
+from tests.redrive.invariants import check_plans
+from tests.redrive.story import approved, die, work
+from tests.waiting import came_true, until
 
 ENVIRON = {"SNACKOPS_PG_STATEMENT_S": "1", "SNACKOPS_PG_POOL": "2"}
 JOBS = int(os.environ.get("TESTS_FAULT_JOBS", "120"))
@@ -81,9 +95,39 @@ def fall_silent(_running: Server, proxy: Proxy, worker: Host) -> None:
     proxy.heal()
 
 
+def goes_on(worker: Host, seen: int) -> bool:
+    """Whether it delivers more than it had in hand."""
+    return came_true(lambda: len(worker.delivered) > seen + 9, limit_s=1.5)
+
+
+def full_disk(running: Server, _proxy: Proxy, worker: Host) -> None:
+    """F14: what a server says that has no room for the next page of a table."""
+    ask = asker(running.url)
+    ask(
+        "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$"
+    )
+    ask("CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION full_disk()")
+    assert not goes_on(worker, len(worker.delivered)), "it goes on without a database"
+    ask("DROP TRIGGER full_disk ON jobs")
+
+
+def read_only(running: Server, _proxy: Proxy, worker: Host) -> None:
+    """F17: as by a hand that wanted to spare the disk; sessions that are there obey, too."""
+    ask = asker(running.url)
+    ask("ALTER SYSTEM SET default_transaction_read_only = on")
+    ask("SELECT pg_reload_conf()")
+    try:
+        assert came_true(lambda: ask("SHOW default_transaction_read_only") == [("on",)])
+        assert not goes_on(worker, len(worker.delivered)), "it goes on without a database"
+    finally:
+        ask("ALTER SYSTEM RESET default_transaction_read_only")
+        ask("SELECT pg_reload_conf()")
+
+
 FAULTS = {
     "restarted": restart, "frozen": freeze, "cut before COMMIT": cut_before, "cut after COMMIT": cut_after,
-    "silent": fall_silent,
+    "silent": fall_silent, "full disk": full_disk, "read only": read_only,
 }  # fmt: skip
 
 
@@ -122,7 +166,83 @@ def test_workers_and_redrivers_go_on_by_themselves_and_nothing_is_lost_or_told_t
     assert rows == counted, "a counter that a lost COMMIT left behind"
 
 
-def test_with_no_connection_to_be_had_a_worker_steps_back_and_goes_on(other):
+@contextmanager
+def living_on(running: Server) -> Iterator[None]:
+    """Everything in this thread that asks for the database gets that server, as the product connects to it."""
+    config = dict(connection.settings_dict) | {"HOST": "127.0.0.1", "PORT": str(running.port), "NAME": "postgres"}
+    options = {key: value for key, value in config["OPTIONS"].items() if key != "pool"}  # pools go by alias
+    house = houses.open_house(config | {"USER": "postgres", "PASSWORD": "", "OPTIONS": options})
+    try:
+        with houses.living_in(house):
+            yield
+    finally:
+        house.close()
+
+
+@pytest.mark.django_db
+def test_F32_a_batch_goes_on_over_restarts_of_the_server_each_order_once_and_at_its_pace(other):  # noqa: N802
+    rate = 20  # orders a second
+    with living_on(other):
+        people = [User.objects.create_user(name, password=PASSWORD) for name in ("oda-f32", "tom-f32")]
+        for user, role in zip(people, (OPERATOR, TEAM_LEAD), strict=True):
+            user.groups.add(Group.objects.get(name=role))
+        ids = die(40, prefix="batch-")
+        plan = approved(*people, Terms(rate * 1_000, canary=0))
+        house = connections["default"]
+        url = url_of(other.port)
+        with Host("redriver", "r-1", url, **ENVIRON) as one, Host("redriver", "r-2", url, **ENVIRON) as two:
+            for enough in (5, 20):
+                until(lambda: Redrive.objects.filter(batch=plan.pk).count() >= enough, "it moves")  # noqa: B023
+                other.restart()
+                house.close()
+            until(lambda: Plan.objects.get(pk=plan.pk).state == "ended", "the batch ends by itself")
+            assert one.lives
+            assert two.lives
+            assert [one.leave(), two.leave()] == [0, 0]
+        assert Redrive.objects.filter(batch=plan.pk).count() == len(ids)
+        check_plans()
+        times = sorted(Redrive.objects.filter(batch=plan.pk).values_list("at_ms", flat=True))
+        for first, at_ms in enumerate(times):
+            within = sum(at_ms <= other_ms < at_ms + 1_000 for other_ms in times[first:])
+            assert within <= rate + buckets_hold(rate), "a burst after a restart"
+        assert work() == len(ids)
+        check_jobs()
+
+
+def buckets_hold(rate: int) -> int:
+    """Orders that may have gathered in the bucket while nobody ticked."""
+    return buckets.window_ms(rate * 1_000) * rate // 1_000 + 1
+
+
+@pytest.mark.django_db
+def test_every_commit_is_synced_by_the_server_before_it_is_acknowledged(other):
+    """Counted by the server itself: without its syncs an acknowledged order would not survive a power cut."""
+    orders = [f"sync-{n}" for n in range(30)]
+    with living_on(other):
+        before = syncs()
+        assert {queue.enqueue(one, 1) for one in orders} == {"accepted"}
+        assert syncs() - before >= len(orders)
+        with connection.cursor() as cursor:
+            cursor.execute("SET synchronous_commit = off")
+        before = syncs()
+        assert {queue.enqueue(f"{one}-unsafe", 1) for one in orders} == {"accepted"}
+        assert syncs() - before < len(orders), "the count notices nothing"
+        assert work() == 2 * len(orders)
+
+
+def syncs() -> int:
+    """Syncs of the log by this server so far."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT current_setting('server_version_num')::int >= 180000")
+        ((new,),) = cursor.fetchall()
+        cursor.execute(
+            "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'" if new else "SELECT wal_sync FROM pg_stat_wal"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_F29_with_no_connection_to_be_had_a_worker_steps_back_and_goes_on(other):  # noqa: N802
     ask = asker(other.url)
     sql = (BASE_DIR / "snackops" / "ops" / "application_role.sql").read_text(encoding="utf-8")
     with psycopg.connect(other.url, autocommit=True) as owner:

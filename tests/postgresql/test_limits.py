@@ -158,7 +158,7 @@ def a_page_elsewhere(user):
     yield get
 
 
-def test_with_no_connection_free_a_page_says_so_within_bounds_and_works_again(operator: User, monkeypatch):
+def test_F29_with_no_connection_free_a_page_says_so_within_bounds_and_works_again(operator: User, monkeypatch):  # noqa: N802
     pool, taken = connection.pool, []
     with a_page_elsewhere(operator) as get:
         assert get() == [200]
