@@ -13,10 +13,9 @@ from queue_app.store.database import is_postgresql
 def read(plan_id: int, *, lock: bool = False, pass_over: bool = False) -> Plan | None:
     """The plan, or None. `lock` holds its row on PostgreSQL (SQLite's write transaction holds everything anyway);
     `pass_over` gives None at once when somebody else holds it."""
-    rows = Plan.objects.filter(pk=plan_id)
-    if lock and is_postgresql():
-        rows = rows.select_for_update(skip_locked=pass_over, of=("self",))
-    return rows.first()
+    held = (" FOR UPDATE SKIP LOCKED" if pass_over else " FOR UPDATE") if lock and is_postgresql() else ""
+    # written out: composing the text anew for its 50 columns takes ten times as long as the row, at each step of a batch
+    return next(iter(Plan.objects.raw(f"SELECT * FROM plans WHERE id = %s{held}", [plan_id])), None)
 
 
 def by_form_key(key: str) -> Plan | None:
