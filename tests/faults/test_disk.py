@@ -17,12 +17,15 @@ from queue_app.models import Failure, Job, Redrive
 from queue_app.policy.rights import OPERATOR, TEAM_LEAD
 from queue_app.receiver.ledger import Ledger
 from queue_app.services import queue
-from tests.backups.conftest import living_in_file
+from tests.backups.conftest import living_in_file, run
+from tests.backups.test_sqlite_files import BROKEN, break_it, dropped, emptied
 from tests.engine.invariants import check_all
 from tests.engine.rows import LEASE, T, stand
 from tests.faults.patient import WRITES, traceable
 
+__all__ = ["dropped", "run"]
 pytestmark = pytest.mark.django_db
+BROKEN_FILES = [how for how in BROKEN if how is not emptied]  # SQLite calls an empty file an empty database
 STEP = int(os.environ.get("SNACKOPS_IO_STEP", "16"))
 NO_SPACE = "pwrite64:error=ENOSPC"
 FAULTS = {
@@ -104,6 +107,25 @@ def test_F14_F16_F17_a_disk_that_fails_at_any_call_leaves_the_old_or_the_new(pat
         assert not for_good or second not in (DONE[move], again), "it fails for good, and something was told as done"
     assert seen[False] >= 1, "no call failed"
     assert seen[True], "the move has no end"
+
+
+@pytest.mark.usefixtures("dropped")
+@pytest.mark.parametrize("how", BROKEN_FILES)
+def test_F18_on_a_broken_file_every_command_ends_with_one_sentence_and_writes_nothing(file, run, tmp_path, how):  # noqa: N802
+    with living_in_file(file):
+        queue.enqueue_many([{"id": f"o{n}", "quantity": 1, "payload": BIG} for n in range(20)], now_ms=T)
+    left = break_it(file, how)
+    (tmp_path / "orders.jsonl").write_text('{"id": "new", "quantity": 1}\n')
+    with living_in_file(file):
+        for command in (
+            ["worker", "--until-idle", "--owner", "w"], ["enqueue", tmp_path / "orders.jsonl"], ["housekeeping"],
+            ["counters", "check"], ["queue", "show", "snacks"], ["redrive", "list"],
+        ):  # fmt: skip
+            status, said, error = run(*command)
+            assert status in (1, 2), (command, status, said, error)
+            assert "Traceback" not in said + error
+            assert len((said + error).strip().splitlines()) <= 3, (command, said, error)
+    assert file.read_bytes() == left
 
 
 def test_F15_a_full_disk_after_the_receiver_answered_brings_a_second_delivery_and_one_effect(patient, file, tmp_path):  # noqa: N802

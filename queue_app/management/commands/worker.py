@@ -15,6 +15,7 @@ from django.db import DatabaseError, InterfaceError
 from queue_app import conf
 from queue_app.delivery.holding import Tally
 from queue_app.delivery.http import HttpDelivery
+from queue_app.delivery.troubles import trouble_of
 from queue_app.delivery.worker import Settings, Worker
 from queue_app.management.help_lines import HelpLines
 from queue_app.policy.orders import check_owner
@@ -35,7 +36,7 @@ its try not spent.
 
 exit status: 0 told to stop, or all ended, and nothing of its own is left behind; 1 the time for what
 ran was over: those orders come back when their leases end; or, with --until-empty, the rest waits
-behind an order in quarantine for a person; 2 the settings cannot work
+behind an order in quarantine for a person; 2 the settings cannot work, or the database cannot be used
 """
 
 
@@ -70,6 +71,8 @@ class Command(BaseCommand):
             deliver = HttpDelivery(conf.receiver_url(), connect_ms=connect_ms, read_ms=read_ms, total_ms=total_ms)
         except ValueError as error:
             self._give_up(str(error))
+        except (DatabaseError, InterfaceError) as error:
+            self._give_up(f"The database cannot be used ({trouble_of(error)}); nothing was begun.")
         with deliver:
             tally = run(Worker(deliver, settings))
         log.info("worker_ended", worker=settings.owner, queue=settings.queue, **asdict(tally))
