@@ -1,12 +1,14 @@
 """Two moves released at the same moment on connections of their own: one winner, and the loser is told."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
-from queue_app.models import Approval, AuditEvent, Job, Plan, Redrive, RedriveOutcome
+from queue_app.models import Approval, AuditEvent, Job, Plan, Process, Redrive, RedriveOutcome
 from queue_app.policy.errors import Held, NotDead
 from queue_app.policy.plans import PlanMoved
 from queue_app.policy.terms import Terms
@@ -16,7 +18,7 @@ from tests.pairs import Pair
 from tests.redrive.conftest import person
 from tests.redrive.invariants import check_plan, check_plans
 from tests.redrive.story import FAST, SNACKS, approve, ask, die, frozen, prove
-from tests.waiting import until
+from tests.waiting import came_true, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 6
@@ -76,6 +78,22 @@ def test_approving_or_withdrawing_wins_whole(pair, operator, team_lead):
         plan.refresh_from_db()
         assert (decided is PlanMoved) != (withdrawn is PlanMoved)
         assert plan.state == ("withdrawn" if decided is PlanMoved else "approved")
+        if plan.state == "approved":
+            batches.stop(operator, plan.pk)
+    check_plans()
+
+
+def test_F31_approving_and_stopping_at_once_leave_one_story(pair, operator, team_lead):  # noqa: N802
+    for number in range(ROUNDS):
+        plan = proposed(operator, number)
+        decided, stopped = pair.race(deciding(team_lead, plan), lambda plan=plan: batches.stop(operator, plan.pk))
+        plan.refresh_from_db()
+        assert decided is not PlanMoved, "nothing that is only asked for can be stopped"
+        assert plan.state == ("approved" if stopped is PlanMoved else "stopped")
+        assert Approval.objects.filter(plan=plan).count() == 1
+        told = Counter(AuditEvent.objects.filter(target=f"plan:{plan.pk}").values_list("action", flat=True))
+        refused = stopped is PlanMoved
+        assert (told["plan.approve"], told["batch.stop"], told["refused"]) == (1, not refused, refused)
         if plan.state == "approved":
             batches.stop(operator, plan.pk)
     check_plans()
@@ -179,8 +197,9 @@ def test_two_redrivers_begin_one_batch_of_a_queue(pair, operator, team_lead):
 
 
 @pytest.mark.timeout(3_600)
-def test_two_redrivers_and_four_workers_on_one_batch(real_database, operator, team_lead):
-    """Real processes, the real clock: no order twice, none forgotten, the rate held, the numbers add up.
+def test_F30_two_redrivers_one_frozen_now_and_then_and_four_workers_on_one_batch(real_database, operator, team_lead):  # noqa: N802
+    """Real processes, the real clock: no order twice, none forgotten, the rate held, the numbers add up. One redriver is
+    stopped wherever it is, for half a second at most, for it may hold a lock.
 
     `SNACKOPS_LONG=20000` takes so many orders instead of the usual ones.
     """
@@ -201,6 +220,12 @@ def test_two_redrivers_and_four_workers_on_one_batch(real_database, operator, te
         )
         for k in range(4)
     ]
+    until(lambda: Process.objects.filter(kind="redriver").count() == 2, "both are at work")
+    for enough in (n // 20, n // 4, n // 2):
+        until(lambda: Redrive.objects.count() >= enough, "it moves", look_s=0.01)  # noqa: B023
+        redrivers[0].send_signal(signal.SIGSTOP)
+        came_true(lambda: Redrive.objects.count() >= enough + rate // 2, limit_s=0.5)  # noqa: B023
+        redrivers[0].send_signal(signal.SIGCONT)
     until(lambda: RedriveOutcome.objects.count() >= n, "the end of every order", limit_s=300 + n / 20, look_s=0.2)
     for child in workers:
         assert child.wait(timeout=60) == 0
