@@ -1,10 +1,12 @@
 """The survivors that are known, each with the reason why no test kills it: `survivors/*.toml`.
 
 A mutant is named by its function and by its change, the lines taken away and those put in their place, because mutmut's
-numbers move when a function changes. The change "*" stands for every mutant of a function.
+numbers move when a function changes. The change "*" stands for every mutant of a function. `rules.toml` holds kinds of
+changes, as patterns, that nothing can notice wherever they are made.
 """
 
 import functools
+import re
 import tomllib
 from contextlib import chdir
 from pathlib import Path
@@ -23,10 +25,26 @@ def survivors() -> dict[str, dict[str, str]]:
     return known
 
 
+@functools.cache
+def rules() -> list[tuple[re.Pattern[str], bool, str]]:
+    """(pattern of the change, whether of a change of case only and then of the old text, reason)."""
+    found = tomllib.loads((FOLDER / "rules.toml").read_text())["rule"]
+    return [(re.compile(rule["pattern"]), rule.get("case_only", False), rule["reason"]) for rule in found]
+
+
 def reason(function: str, change: str) -> str:
     """Why it may survive; empty when nobody listed it."""
     known = survivors().get(function, {})
-    return known.get(change) or known.get("*", "")
+    return known.get(change) or known.get("*", "") or _by_rule(change)
+
+
+def _by_rule(change: str) -> str:
+    old, _, new = change.partition(" => ")
+    case_only = old.casefold() == new.casefold()
+    fit = (
+        why for wanted, case, why in rules() if (case_only and wanted.search(old) if case else wanted.search(change))
+    )
+    return next(fit, "")
 
 
 def described(base: Path, name: str) -> tuple[str, str]:

@@ -60,3 +60,20 @@ def test_a_change_is_looked_up_by_itself_and_by_its_function(monkeypatch: pytest
     assert [listed.reason(*which) for which in (("a.b.f", "x => y"), ("a.b.f", "x => z"), ("a.b.g", "x => y"))] == [
         "One.", "", "All.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "excused"),
+    [
+        ('"SELECT 1" => "select 1"', True),
+        ('"SELECT 1" => "SELECT 2"', False),
+        ('"Order and pay." => "ORDER AND PAY."', False),
+        ("read(job_id, lock=True) => read(job_id, lock=None)", True),
+        ("read(job_id, lock=True) => read(job_id, )", True),
+        ("read(job_id, lock=True) => read(None, lock=True)", False),
+        ('raise RuntimeError("x") => raise RuntimeError(None)', True),
+        ('raise ValueError("x") => raise ValueError(None)', False),
+    ],
+)
+def test_a_rule_excuses_its_kind_and_no_other(change: str, excused: bool) -> None:
+    assert bool(listed.reason("a.b.c", change)) is excused
