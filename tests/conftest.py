@@ -18,6 +18,7 @@ from django.utils import timezone, translation
 from queue_app import clock as product_clock
 from queue_app.policy.rights import AUDITOR, OPERATOR, TEAM_LEAD
 from queue_app.store import triggers
+from tests.faults import numbers
 from tests.told import refusals_are_sentences  # noqa: F401 - for every test
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -27,6 +28,11 @@ PASSWORD = "correct horse battery"  # of the three people, for tests of the sign
 # A shared machine is slow at times: an example may take as long as it needs, the time-out of the test still holds.
 hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`-k F13` finds the tests of a case by its number in queue_app/docs/promises.md."""
+    numbers.number(items)
 
 
 def pytest_unconfigure() -> None:

@@ -2,13 +2,13 @@
 
 import ast
 import re
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from tests.conftest import BASE_DIR
+from tests.faults.numbers import NODE, PAGE, cases_of, number
 
-PAGE = BASE_DIR / "queue_app" / "docs" / "promises.md"
-NODE = re.compile(r"`(tests/[a-z0-9_/]+\.py)::(test_\w+)`")
 FILE = re.compile(r"`(tests/[a-z0-9_/]+\.py)`")
 CASES = {"F": 70, "C": 14, "G": 20}
 
@@ -66,3 +66,21 @@ def test_a_page_that_promises_without_proof_is_noticed():
     assert faults_of(without) == ["F31 is missing"]
     bare = page + "\n| promise | shown by |\n| --- | --- |\n| All is well | |\n"
     assert faults_of(bare) == ["All is well has neither a test nor a reason"]
+
+
+@dataclass
+class Collected:
+    nodeid: str
+    extra_keyword_matches: set[str] = field(default_factory=set)
+
+
+def test_a_test_is_found_by_the_numbers_of_its_cases():
+    node = "tests/engine/test_kills.py::test_redrive_is_dead_without_a_row_or_pending_with_row_and_event"
+    some = [
+        Collected(node),
+        Collected("tests/redrive/test_kills.py::test_a_tick_is_whole_or_never_was[x]"),
+        Collected("x::y"),
+    ]
+    number(some)
+    assert [one.extra_keyword_matches for one in some] == [{"F05", "G10"}, {"F05", "F07"}, set()]
+    assert set.union(*cases_of(PAGE.read_text(encoding="utf-8")).values()) >= {"F01", "C14", "G20"}
