@@ -71,7 +71,7 @@ def differences(stored: Numbers, counted: Numbers) -> list[Difference]:
     found = []
     for table in ("counts", "results"):
         found += _differing(table, "n", stored.n[table], counted.n[table])
-    for name, least in counted.n["tallies"].items():  # no rows are kept of most; those that are give the least
+    for name, least in sorted(counted.n["tallies"].items()):  # no rows are kept of most; those that are give the least
         if stored.n["tallies"][name] < least:
             found.append(Difference("tallies", name, "n", stored.n["tallies"][name], least))
     for place, at_ms in sorted(counted.last.items()):
