@@ -71,6 +71,17 @@ def test_a_signal_lets_the_delivery_end_gives_the_rest_back_and_exits_0(
     assert not Failure.objects.exists()
 
 
+def test_a_signal_ends_a_worker_that_waits_for_orders(real_database: RealDatabase, slow_receiver: str) -> None:
+    """F10: idle."""
+    worker = start(real_database, slow_receiver)
+    until(lambda: Process.objects.filter(pk="w-1").exists())
+    worker.send_signal(signal.SIGTERM)
+    said, logged = worker.communicate(timeout=60)
+    assert worker.returncode == 0, logged
+    assert said.startswith("0 tries ended")
+    assert Process.objects.get(pk="w-1").stopped_at_ms is not None
+
+
 def test_with_no_time_to_drain_the_running_order_stays_leased(real_database: RealDatabase, slow_receiver: str) -> None:
     queue.enqueue("s-1", 1)
     worker = start(real_database, slow_receiver, "--drain-s", "0")

@@ -1,10 +1,11 @@
 """A process whose children die by SIGKILL at a chosen point of a move: `python -m tests.engine.mortal`.
 
-Reads one JSON order a line: {"moves", "move", "arguments", "point", "inside"}; answers [exit status, answer]. A child is
-forked for each, so that a death costs milliseconds. `moves` is the module that knows the move, by its function `moves()`.
-Points: before every statement (BEGIN and COMMIT included; after one is before the next), after COMMIT, and one more after
-all, before the answer is told. With `inside`, on SQLite what triggers do inside a statement counts as well, and on
-PostgreSQL before and after each statement are two points.
+Reads one JSON order a line: {"moves", "move", "arguments", "point", "inside", "trips"}; answers [exit status, answer]. A
+child is forked for each, so that a death costs milliseconds. `moves` is the module that knows the move, by its function
+`moves()`. Points: before every statement (BEGIN and COMMIT included; after one is before the next), after COMMIT, and one
+more after all, before the answer is told. With `inside`, on SQLite what triggers do inside a statement counts as well, and
+on PostgreSQL before and after each statement are two points. With `trips`, on PostgreSQL only: before and after each wait
+for the server, while nobody listens to cursors, so that statements travel together as they usually do.
 """
 
 import importlib
@@ -32,9 +33,21 @@ class Doom:
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def arm(self, connection: Any) -> None:
+    def arm(self, connection: Any, *, trips: bool) -> None:
         """From now on the connection counts."""
         connection.ensure_connection()
+        if trips:
+            session = connection.connection
+            wait = session.wait
+
+            def around_wait(*call: Any, **more: Any) -> Any:
+                self()
+                answer = wait(*call, **more)
+                self()
+                return answer
+
+            session.wait = around_wait
+            return
         if connection.vendor == "sqlite":
             connection.connection.set_trace_callback(self)
             return
@@ -84,7 +97,7 @@ def _live_and_die(order: dict[str, Any], pipe: int) -> NoReturn:
         arguments["approved_by"] = User.objects.get(pk=arguments["approved_by"])
     move = importlib.import_module(order["moves"]).moves()[order["move"]]
     doom = Doom(order["point"], inside=order["inside"])
-    doom.arm(connection)
+    doom.arm(connection, trips=order["trips"])
     answer = move(**arguments)
     doom()
     os.write(pipe, json.dumps(answer).encode())

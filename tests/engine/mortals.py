@@ -25,13 +25,20 @@ class Mortals:
         assert self._process.stdout.readline() == "ready\n"
 
     def die(
-        self, moves: str, move: str, point: int, arguments: Mapping[str, Any], *, inside: bool = False
+        self,
+        moves: str,
+        move: str,
+        point: int,
+        arguments: Mapping[str, Any],
+        *,
+        inside: bool = False,
+        trips: bool = False,
     ) -> tuple[int, Any]:
         """Make a move of the module `moves` with a death at a point: exit status (-9: killed), and the answer if it was told.
 
-        `inside`: on SQLite what triggers do inside a statement counts, too.
+        `inside`: on SQLite what triggers do inside a statement counts, too. `trips`: see `tests.engine.mortal`.
         """
-        order = {"moves": moves, "move": move, "arguments": arguments, "point": point, "inside": inside}
+        order = {"moves": moves, "move": move, "arguments": arguments, "point": point, "inside": inside, "trips": trips}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         status, answer = json.loads(self._process.stdout.readline())
