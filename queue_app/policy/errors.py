@@ -16,7 +16,7 @@ class SnackOpsError(Exception):
     people see on screens is written `NotAllowed(gettext_noop("Only %(who)s may do this."), who=...)`.
     """
 
-    def __init__(self, template: str = "", **values: object) -> None:
+    def __init__(self, template: str, **values: object) -> None:
         super().__init__(template % values if values else template)
         self.template = template
         self.values = values

@@ -61,6 +61,11 @@ def test_a_queue_without_waits_has_none():
     assert retry_wait_ms(policy(wait_base_ms=0), 7) == 0
 
 
+@pytest.mark.parametrize("attempt", [41, 42, 1_000])
+def test_the_doubling_itself_ends(attempt):
+    assert retry_wait_ms(policy(wait_base_ms=1, wait_cap_ms=2**50), attempt) == 2**40
+
+
 FINISHES = [
     ("ok", spent(3, 3, 10**9, 0), PLAIN, Done()),  # late, exhausted: success is success
     ("permanent", spent(), PLAIN, Quarantine("permanent", "c")),
@@ -89,6 +94,13 @@ def test_an_outcome_that_is_none_of_the_three_is_a_value_error(outcome):
     with pytest.raises(ValueError, match="is none of ok, retry, permanent"):
         decide(outcome, spent(), PLAIN, T)
     assert OUTCOMES == ("ok", "retry", "permanent")
+
+
+def test_the_receivers_wish_moves_the_next_try_and_no_code_is_no_code():
+    assert decide("retry", spent(), PLAIN, T, retry_after_ms=5_000, jitter_ms=9) == RetryAt(T + 5_000, 5_000)
+    assert decide("retry", spent(), PLAIN, T, retry_after_ms=5, jitter_ms=9) == RetryAt(T + 1_009, 1_009)
+    assert decide("permanent", spent(), PLAIN, T) == Quarantine("permanent", "")
+    assert decide("retry", spent(3, 3), PLAIN, T) == Quarantine("exhausted", "")
 
 
 BURIALS = [
