@@ -31,17 +31,20 @@ def test_a_sentence_without_values_stands_as_it_is() -> None:
     assert (str(refused), refused.template, refused.values) == ("It is 100% full.", "It is 100% full.", {})
 
 
-@pytest.mark.parametrize(
-    ("error", "held"),
-    [
-        (Retryable("http_503"), {"code": "http_503", "retry_after_ms": None}),
-        (Retryable("http_503", 7), {"code": "http_503", "retry_after_ms": 7}),
-        (Permanent("http_422"), {"code": "http_422"}),
-        (BadAck(), {"code": "bad_ack"}),
-        (BadAck("wrong_id"), {"code": "wrong_id"}),
-    ],
-)
-def test_an_end_of_a_delivery_carries_its_code(error: Exception, held: dict[str, object]) -> None:
+ENDS = [
+    (Retryable, ("http_503",), {"code": "http_503", "retry_after_ms": None}),
+    (Retryable, ("http_503", 7), {"code": "http_503", "retry_after_ms": 7}),
+    (Permanent, ("http_422",), {"code": "http_422"}),
+    (BadAck, (), {"code": "bad_ack"}),
+    (BadAck, ("wrong_id",), {"code": "wrong_id"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "held"), ENDS)
+def test_an_end_of_a_delivery_carries_its_code(
+    kind: type[Exception], given: tuple[object, ...], held: dict[str, object]
+) -> None:
+    error = kind(*given)
     assert vars(error) == held
     assert error.args == (held["code"],)
     assert not isinstance(error, SnackOpsError)

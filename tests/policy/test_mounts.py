@@ -33,7 +33,7 @@ def test_the_longest_counts_wherever_it_stands_in_the_list() -> None:
     assert filesystem_of("/srv/local/x", "\n".join(reversed(MOUNTS.splitlines()))) == "xfs"
 
 
-@pytest.mark.parametrize("mounts", ["", "\n", "one", "one two", "/dev/sda1 /elsewhere ext4 rw 0 0", "a\tb\tc"])
+@pytest.mark.parametrize("mounts", ["", "\n", "one", "one two", "/dev/sda1 /elsewhere ext4 rw 0 0", "a\t/\tc"])
 def test_a_list_that_does_not_tell_gives_nothing(mounts: str) -> None:
     assert filesystem_of("/home/data", mounts) == ""
 
