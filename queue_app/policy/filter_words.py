@@ -140,9 +140,8 @@ def _read_word(name: str, value: str, queues: Collection[str] | None) -> str:
 
 def _read_instant(name: str, value: str, zone: tzinfo) -> int:
     if value.isascii() and value.isdigit():
-        at_ms = int(value) if len(value) <= 15 else MAX_INSTANT_MS + 1
-        if at_ms <= MAX_INSTANT_MS:
-            return at_ms
+        if len(value) <= 15 and int(value) <= MAX_INSTANT_MS:
+            return int(value)
     else:
         local = local_instant_ms(value, zone, "from" if name == "died_from" else "to")
         if local is not None:
@@ -153,10 +152,9 @@ def _read_instant(name: str, value: str, zone: tzinfo) -> int:
 
 def _read_span(name: str, value: str) -> int:
     match = _SPAN.fullmatch(value)
-    span = int(match[1]) * _UNITS[match[2]] if match else MAX_INSTANT_MS + 1
-    if span > MAX_INSTANT_MS:
-        _refuse(name, "shape", gettext_noop("An age is written like 90m, 2h or 3d, not %(value)s."), value=shown(value))
-    return span
+    if match and (span := int(match[1]) * _UNITS[match[2]]) <= MAX_INSTANT_MS:
+        return span
+    _refuse(name, "shape", gettext_noop("An age is written like 90m, 2h or 3d, not %(value)s."), value=shown(value))
 
 
 def _read_whole(name: str, value: str) -> int:
