@@ -73,11 +73,40 @@ def test_hostile_cursors_are_refused(text: str) -> None:
         decode(text, DIGEST)
 
 
-def test_a_cursor_of_another_filter_or_sort_is_refused() -> None:
-    with pytest.raises(CursorError, match="another filter"):
-        decode(CURSOR.encode(), Filter().digest())
-    with pytest.raises(CursorError, match="the other way"):
-        page_request({"cursor": [CURSOR.encode()], "sort": ["oldest"]}, DIGEST)
+def refusal(given: dict[str, list[str]], digest: str = DIGEST) -> tuple[str, str, dict[str, object]]:
+    with pytest.raises(CursorError) as caught:
+        page_request(given, digest)
+    return caught.value.field, caught.value.template, dict(caught.value.values)
+
+
+UNREAD = "This link into the list cannot be read; start at its beginning."
+OTHER_FILTER = "This link belongs to a list with another filter; start at its beginning."
+OTHER_WAY = "This link belongs to a list sorted the other way; start at its beginning."
+NO_SORT = "The list is sorted oldest or newest first, not %(value)s."
+NO_SIZE = "A page has 1 to %(most)s orders, and this is %(value)s."
+TWICE = "%(name)s is given more than once."
+
+
+def test_what_is_no_page_is_refused_whole() -> None:
+    text = CURSOR.encode()
+    assert refusal({"cursor": ["x"]}) == ("cursor", UNREAD, {})
+    assert refusal({"cursor": [text]}, Filter().digest()) == ("cursor", OTHER_FILTER, {})
+    assert refusal({"cursor": [text], "sort": ["oldest"]}) == ("cursor", OTHER_WAY, {})
+    assert refusal({"sort": ["NEWEST"]}) == ("sort", NO_SORT, {"value": "'NEWEST'"})
+    assert refusal({"size": ["201"]}) == ("size", NO_SIZE, {"most": 200, "value": "'201'"})
+    assert refusal({"size": ["0001"]}) == ("size", NO_SIZE, {"most": 200, "value": "'0001'"})
+    for name in ("cursor", "sort", "size"):
+        assert refusal({name: ["", ""]}) == (name, TWICE, {"name": name})
+
+
+def test_a_cursor_is_written_as_its_parts_and_read_up_to_the_last_number() -> None:
+    last = Cursor(DIGEST, "oldest", True, MAX_INSTANT_MS, 999_999_999_999_999, 2**63 - 1)
+    assert last.encode() == opaque(f"1.{DIGEST}.oldest.back.{MAX_INSTANT_MS}.999999999999999.{2**63 - 1}")
+    assert CURSOR.encode() == opaque(f"1.{DIGEST}.newest.on.1800000000000.1799999999999.42")
+    for cursor in (last, CURSOR, Cursor(DIGEST, "newest", False, 0, 0, 0)):
+        assert decode(cursor.encode(), DIGEST) == cursor
+    with pytest.raises(CursorError, match="cannot be read"):
+        decode(b"MQ", DIGEST)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +114,8 @@ def test_a_cursor_of_another_filter_or_sort_is_refused() -> None:
     [
         ({}, PageRequest()),
         ({"sort": ["newest"], "size": ["200"]}, PageRequest("newest", 200)),
-        ({"sort": [""], "size": [""], "cursor": [""]}, PageRequest()),
+        ({"sort": [""], "size": [""], "cursor": [""]}, PageRequest("oldest", 50, None)),
+        ({"sort": ["oldest"], "size": ["001"], "cursor": []}, PageRequest("oldest", 1, None)),
         ({"cursor": [CURSOR.encode()], "queue": ["snacks", "drinks"]}, PageRequest("newest", 50, CURSOR)),
         ({"cursor": [CURSOR.encode()], "sort": ["newest"], "size": ["1"]}, PageRequest("newest", 1, CURSOR)),
     ],

@@ -1,12 +1,13 @@
 """Filters: what an address may ask for, what it says when it may not, and that one text stands for one filter."""
 
+import hashlib
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_app.policy.filters import REASONS, Filter, FilterError, from_canonical, parse
+from queue_app.policy.filters import REASONS, Filter, FilterError, Problem, from_canonical, parse
 from queue_app.policy.orders import MAX_INSTANT_MS
 
 QUEUES = ("snacks", "drinks")
@@ -108,9 +109,159 @@ def test_a_name_given_twice_is_refused_because_either_would_be_a_guess() -> None
         parse({"reason": ["exhausted", "permanent"]})
 
 
-def test_a_thousand_filters_are_refused_at_once() -> None:
-    with pytest.raises(FilterError, match="1000 filters"):
-        parse({f"f{n}": ["x"] for n in range(1_000)})
+def test_more_filters_than_there_are_names_are_refused_at_once() -> None:
+    paged = {"cursor": ["x"], "sort": ["x"], "saved": ["x"]}
+    with pytest.raises(FilterError) as caught:
+        parse(paged | {f"f{n}": ["x"] for n in range(51)})
+    assert caught.value.problems == (Problem("", "unknown", "There are 51 filters; at most 50 can be given."),)
+    with pytest.raises(FilterError) as caught:
+        parse(paged | {f"f{n}": ["x"] for n in range(50)})
+    assert len(caught.value.problems) == 50
+
+
+TIMES = Problem("died_to", "order", "The end of the time of death must be after its beginning.")
+TRIES = Problem("attempts_max", "order", "The most tries must not be below the fewest.")
+AGES = Problem("max_age", "order", "The greatest age must not be below the smallest.")
+
+
+@pytest.mark.parametrize(
+    ("values", "problems"),
+    [
+        ({"died_from": "9", "died_to": "9"}, [TIMES]),
+        ({"died_from": "10", "died_to": "9"}, [TIMES]),
+        ({"died_from": "0", "died_to": "0"}, [TIMES]),
+        ({"died_from": "8", "died_to": "9"}, []),
+        ({"attempts_min": "5", "attempts_max": "4"}, [TRIES]),
+        ({"attempts_min": "1", "attempts_max": "0"}, [TRIES]),
+        ({"attempts_min": "5", "attempts_max": "5"}, []),
+        ({"min_age": "2h", "max_age": "1h"}, [AGES]),
+        ({"min_age": "2h", "max_age": "2h"}, []),
+        (
+            {
+                "min_age": "2h",
+                "max_age": "1h",
+                "died_from": "9",
+                "died_to": "8",
+                "attempts_min": "2",
+                "attempts_max": "1",
+            },
+            [TIMES, TRIES, AGES],
+        ),
+    ],
+)
+def test_two_fields_that_contradict_each_other_are_refused(values: dict[str, str], problems: list[Problem]) -> None:
+    found: tuple[Problem, ...] = ()
+    try:
+        read(**values)
+    except FilterError as refused:
+        found = refused.problems
+    assert found == tuple(problems)
+
+
+GROUPS, ROWS = (
+    ("queue", "reason", "code", "effect"),
+    ("id_prefix", "attempts_min", "attempts_max", "redriven", "looked"),
+)
+INSTANT_FIELDS = ("died_from_ms", "died_to_ms", "min_age_ms", "max_age_ms")
+
+
+@pytest.mark.parametrize("field", [*GROUPS, *INSTANT_FIELDS, *ROWS])
+def test_each_field_asks_for_some_groups_some_times_or_some_rows(field: str) -> None:
+    for value in (0, False, ""):
+        wanted = Filter(**{field: value})
+        asked = (wanted.by_group, wanted.by_time, wanted.by_row, wanted.active)
+        assert asked == (field in GROUPS, field in INSTANT_FIELDS, field in ROWS, True)
+    assert (Filter().by_group, Filter().by_time, Filter().by_row, Filter().active) == (False,) * 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "admitted"),
+    [
+        (Filter(), True),
+        (Filter(id_prefix="x", looked=True), True),
+        (Filter(queue="snacks", reason="exhausted", code="http_503", effect=True), True),
+        (Filter(queue="drinks"), False),
+        (Filter(reason="permanent"), False),
+        (Filter(code=""), False),
+        (Filter(effect=False), False),
+        (Filter(queue="drinks", reason="exhausted", code="http_503", effect=True), False),
+        (Filter(queue="snacks", reason="permanent", code="http_503", effect=True), False),
+        (Filter(queue="snacks", reason="exhausted", code="http_500", effect=True), False),
+        (Filter(queue="snacks", reason="exhausted", code="http_503", effect=False), False),
+    ],
+)
+def test_a_filter_admits_a_group_that_has_all_it_asks_for(wanted: Filter, admitted: bool) -> None:
+    assert wanted.admits_group("snacks", "exhausted", "http_503") is admitted
+
+
+def test_a_filter_has_one_text_and_one_address_and_a_short_digest_of_the_text() -> None:
+    wanted = Filter(queue="snacks", code="", died_to_ms=7, max_age_ms=60_000, attempts_min=0, redriven=False)
+    text = '{"attempts_min":0,"code":"","died_to_ms":7,"max_age_ms":60000,"queue":"snacks","redriven":false}'
+    assert wanted.canonical() == text
+    assert wanted.digest() == hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert wanted.query() == [
+        ("queue", "snacks"),
+        ("code", "-"),
+        ("died_to", "7"),
+        ("max_age", "1m"),
+        ("attempts_min", "0"),
+        ("redriven", "no"),
+    ]
+    assert from_canonical(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        '{"colour":"red"}',
+        '{"queue":null}',
+        '{"queue":""}',
+        '{"queue":"A"}',
+        '{"queue":["snacks"]}',
+        '{"code":5}',
+        '{"code":"-"}',
+        '{"id_prefix":"-"}',
+        '{"reason":"tired"}',
+        '{"effect":1}',
+        '{"redriven":"yes"}',
+        '{"looked":0}',
+        '{"attempts_min":101}',
+        '{"attempts_max":101}',
+        '{"attempts_min":true}',
+        '{"attempts_min":-1}',
+        '{"attempts_min":1.0}',
+        '{"min_age_ms":253402300800000}',
+        '{"died_from_ms":-1}',
+        '{"died_from_ms":9,"died_to_ms":9}',
+        '{"attempts_min":2,"attempts_max":1}',
+        '{"attempts_max":2,"attempts_min":3}',
+        '{"queue": "snacks"}',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_stored_text_that_is_none_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        from_canonical(text)
+    assert caught.value.problems == (Problem("", "shape", "The stored filter cannot be read."),)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Filter(),
+        *(Filter(reason=reason) for reason in REASONS),
+        Filter(effect=False, redriven=True, looked=False),
+        Filter(attempts_min=0, attempts_max=100),
+        Filter(attempts_min=5, attempts_max=5, died_from_ms=0, died_to_ms=1),
+        Filter(min_age_ms=MAX_INSTANT_MS, max_age_ms=MAX_INSTANT_MS, queue="q" * 32, id_prefix="A" * 64),
+    ],
+)
+def test_a_stored_text_is_read_back_at_its_borders(wanted: Filter) -> None:
+    assert from_canonical(wanted.canonical()) == wanted
 
 
 @pytest.mark.parametrize(
@@ -144,6 +295,9 @@ def test_local_times_in_gaps_and_folds_are_defined(zone: str, text: str, start: 
 def test_ages_and_times_meet_in_one_span_that_ends_before_the_as_of_time() -> None:
     assert Filter().span(1_000) == (0, 1_000)
     assert Filter(died_from_ms=100, died_to_ms=2_000).span(1_000) == (100, 1_000)
+    assert Filter(died_to_ms=0).span(1_000) == (0, 0)
+    assert Filter(died_from_ms=500, max_age_ms=600, min_age_ms=0).span(1_000) == (500, 1_000)
+    assert Filter(min_age_ms=1, max_age_ms=2_000).span(1_000) == (0, 1_000)
     assert Filter(min_age_ms=100, max_age_ms=300).span(1_000) == (700, 901)
     assert Filter(died_from_ms=800, max_age_ms=300, died_to_ms=850, min_age_ms=0).span(1_000) == (800, 850)
 
