@@ -82,7 +82,7 @@ def _check(value: object, room: int, *, floats: bool) -> None:
         if isinstance(item, (dict, list)):
             if depth > MAX_DEPTH:
                 raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
-            room -= 2 + len(item)
+            room -= max(2, 1 + len(item))  # brackets, and the commas between: the least, as for a leaf
             if room < 0:
                 raise _too_big(max_bytes)
             waiting.extend((child, depth + 1) for child in _children(item))

@@ -1,13 +1,13 @@
-"""The short way for flat records gives the same text and the same refusals as the long one."""
+"""Which values have a canonical text, how large it may be, and that the short way for flat records differs in nothing."""
 
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queue_app.policy import canonical
-from queue_app.policy.canonical import canonical_ascii
+from queue_app.policy.canonical import canonical_ascii, canonical_json
 
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**65), 2**65), st.floats(), st.text(max_size=20), st.just("a\0b")
@@ -43,3 +43,105 @@ def test_the_text_is_what_json_makes_of_it(record):
 def test_what_has_no_canonical_text_is_refused_on_the_short_way_too(bad):
     with pytest.raises(ValueError):
         canonical_ascii(bad)
+
+
+class Mapping(dict):
+    """May lie about itself, so it is no object of JSON."""
+
+
+def nested(levels, inner=None):
+    value = inner
+    for place in range(levels):
+        value = [value] if place % 2 else {"x": value}
+    return value
+
+
+NO_TYPE = "it holds a value of a type that JSON does not have"
+LONG = type("\u00e9" * 50, (), {})
+REFUSED = [
+    ({"x": (1,)}, f"{NO_TYPE} (tuple)"),
+    (b"x", f"{NO_TYPE} (bytes)"),
+    (Mapping(), f"{NO_TYPE} (Mapping)"),
+    ([type("Row", (list,), {})()], f"{NO_TYPE} (Row)"),
+    (type("Name", (str,), {})("x"), f"{NO_TYPE} (Name)"),
+    (LONG(), f"{NO_TYPE} ({'\\xe9' * 10})"),
+    ({1: "x"}, "it has a key that is not text"),
+    ({"x": {None: "x"}}, "it has a key that is not text"),
+    ({"x": [2**64]}, "it holds an integer beyond 64 bits"),
+    (-(2**63) - 1, "it holds an integer beyond 64 bits"),
+    ("a\0", "it holds the character NUL"),
+    ({"\0": 1}, "it holds the character NUL"),
+    (["\ud800"], "it holds a lone surrogate, which is no character"),
+    (nested(65), "it is nested deeper than 64 levels"),
+]
+NO_NUMBER = "it holds a number that JSON does not have (NaN or Infinity)"
+
+
+@pytest.mark.parametrize("text_of", [canonical_json, canonical_ascii])
+@pytest.mark.parametrize(("value", "why"), REFUSED)
+def test_what_has_no_canonical_text_is_refused_in_one_clause(text_of, value, why):
+    with pytest.raises(ValueError) as refused:
+        text_of(value)
+    assert str(refused.value) == why
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1.0])
+def test_a_record_takes_no_number_with_a_point_and_a_body_only_finite_ones(value):
+    with pytest.raises(ValueError) as refused:
+        canonical_ascii([value])
+    assert str(refused.value) == "it holds a number that is not whole"
+    if value == 1.0:
+        assert canonical_json([value]) == "[1.0]"
+        return
+    with pytest.raises(ValueError) as refused:
+        canonical_json([value])
+    assert str(refused.value) == NO_NUMBER
+
+
+@pytest.mark.parametrize(
+    ("value", "body", "record"),
+    [
+        (
+            {"b": [1, None], "a": True, "\u00e9": "\u5bff"},
+            '{"a":true,"b":[1,null],"\u00e9":"\u5bff"}',
+            '{"a":true,"b":[1,null],"\\u00e9":"\\u5bff"}',
+        ),
+        ([2**64 - 1, -(2**63)], *["[18446744073709551615,-9223372036854775808]"] * 2),
+        (nested(64), *['[{"x":' * 32 + "null" + "}]" * 32] * 2),
+        ('\n"\x7f', '"\\n\\"\x7f"', '"\\n\\"\\u007f"'),
+        ("\U0001f32e", '"\U0001f32e"', '"\\ud83c\\udf2e"'),
+    ],
+)
+def test_the_text_is_sorted_without_blanks_and_only_a_record_escapes(value, body, record):
+    assert (canonical_json(value), canonical_ascii(value)) == (body, record)
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 2**64 - 1) | st.just(0.0) | st.text("a\u00e9\u5bff\n", max_size=3),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text("ab\u00e9", max_size=2), inner, max_size=5),
+)
+
+
+@given(TREES)
+@example([[0]] * 50)
+@example({"": [{}, [], "", 0]})
+def test_the_bytes_of_the_text_are_the_only_measure_of_size(value):
+    size = len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+    assert len(canonical_json(value, max_bytes=size).encode()) == size
+    with pytest.raises(ValueError) as refused:
+        canonical_json(value, max_bytes=size - 1)
+    assert str(refused.value) == f"it is larger than {size - 1} bytes"
+
+
+def test_a_body_of_many_short_lists_may_have_its_whole_size():
+    size = len('{"x":[]}') + 3 * 1_000 + 999
+    assert len(canonical_json({"x": [[0]] * 1_000}, max_bytes=size)) == size
+
+
+@pytest.mark.parametrize(("text_of", "most"), [(canonical_json, 16_384), (canonical_ascii, 1_000_000)])
+def test_each_has_its_bound(text_of, most):
+    assert len(text_of("x" * (most - 2))) == most
+    for value in ("x" * (most - 1), ["x"] * most, "x" * (10 * most)):
+        with pytest.raises(ValueError) as refused:
+            text_of(value)
+        assert str(refused.value) == f"it is larger than {most:,} bytes"
