@@ -7,6 +7,7 @@ from django.db import connection
 
 from queue_app.store.database import placeholders
 from queue_app.store.given import Given
+from queue_app.store.statements import fetch
 
 Group = tuple[str, str]
 """(reason, code)."""
@@ -158,6 +159,8 @@ def draw(plan_id: int, round_: int, wanted: Mapping[Group, int], from_pos: int) 
     return len(drawn)
 
 
+_PLACES = Given("place bigint")
+
 # --- after a turn ---------------------------------------------------------------------------------------------------
 
 
@@ -179,13 +182,11 @@ def set_failed(plan_id: int, pos: int, again_at_ms: int) -> int:
 def _leave(plan_id: int, positions: Sequence[int], change: str, values: list[int | str]) -> int:
     if not positions:
         return 0
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE plan_items SET {change} WHERE plan_id = %s AND pos IN ({placeholders(len(positions))}) "
-            "AND state = 'waiting'",
-            [*values, plan_id, *positions],
-        )
-        return cursor.rowcount
+    moved = fetch(
+        f"UPDATE plan_items SET {change} WHERE plan_id = %s AND pos {_PLACES.among} AND state = 'waiting' RETURNING pos",
+        [*values, plan_id, *_PLACES.values([(pos,) for pos in positions])],
+    )
+    return len(moved)
 
 
 def count_turns(plan_id: int, redriven: Mapping[Group, int], skipped: Mapping[Group, int]) -> None:

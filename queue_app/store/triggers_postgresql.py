@@ -51,6 +51,7 @@ _ITEM_CHANGED = " OR ".join(
     f"NEW.{column} IS DISTINCT FROM OLD.{column}"
     for column in ("id", "plan_id", "pos", "job_id", "token", "reason", "code", "dead_since_ms")
 )
+_ITEM_BROKEN = f"{_ITEM_CHANGED} OR (OLD.state <> 'waiting' AND NEW.state IS DISTINCT FROM OLD.state)"
 _EVIDENCE = ("reason", "code", "changed_at_ms", "attempts", "max_attempts", "deadline", "token", "redriven", "batch")
 _EVIDENCE_CHANGED = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in _EVIDENCE)
 
@@ -70,7 +71,7 @@ _BODIES = {
     IF OLD.state <> 'done' THEN {_raise("jobs: only a done order may be removed")} END IF;
     RETURN OLD;""",
     "snackops_items_guard": f"""
-    IF {_ITEM_CHANGED} OR (OLD.state <> 'waiting' AND NEW.state IS DISTINCT FROM OLD.state)
+    IF {_ITEM_BROKEN}
     THEN {_raise("plan_items: what was frozen never changes")} END IF;
     RETURN NEW;""",
     "snackops_items_insert": f"""
@@ -106,7 +107,7 @@ _CALLS: dict[str, tuple[str, str]] = {
     "jobs_guard_delete": (f"BEFORE DELETE ON jobs {_ROW}", "snackops_jobs_delete"),
     "jobs_guard_truncate": ("BEFORE TRUNCATE ON jobs FOR EACH STATEMENT", "snackops_refuse"),
     "plan_items_guard_grow": (f"BEFORE INSERT ON plan_items {_ROW}", "snackops_items_insert"),
-    "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW}", "snackops_items_guard"),
+    "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW} WHEN ({_ITEM_BROKEN})", "snackops_items_guard"),
     "plans_guard_closed": (f"BEFORE UPDATE ON plans {_ROW}", "snackops_plans_guard"),
     "plans_guard_delete": (f"BEFORE DELETE ON plans {_ROW}", "snackops_refuse"),
     "plans_guard_truncate": ("BEFORE TRUNCATE ON plans FOR EACH STATEMENT", "snackops_refuse"),

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.pgserver import Server, server
@@ -21,6 +21,10 @@ from tests.pgserver import Server, server
 BASE_DIR = Path(__file__).resolve().parents[2]
 PACKAGES = ("huey", "litequeue", "pgqueuer", "asyncpg", "procrastinate", "psycopg[binary]")
 JOBS = {"one": 2_000, "hundred": 20_000, "peer": 2_000}
+MODES = (
+    "",
+    ", WAL",
+)  # the rollback journal that is the default, and the setting that huey has: both survive a power cut
 Round = dict[str, float]
 
 
@@ -79,6 +83,9 @@ def sqlite_rounds() -> dict[str, Callable[[], Round]]:
     return {
         "snackops, 1": fresh(lambda folder: _product(1, {"SNACKOPS_DATA": folder, "DATABASE_URL": ""})),
         "snackops, 100": fresh(lambda folder: _product(100, {"SNACKOPS_DATA": folder, "DATABASE_URL": ""})),
+        "snackops, 100, WAL": fresh(
+            lambda folder: _product(100, {"SNACKOPS_DATA": folder, "DATABASE_URL": "", "SNACKOPS_SQLITE_WAL": "1"})
+        ),
         "huey": fresh(lambda folder: _peer("huey", f"{folder}/peer.db")),
         "litequeue": fresh(lambda folder: _peer("litequeue", f"{folder}/peer.db")),
     }
@@ -113,7 +120,7 @@ def postgresql_rounds(home: Server) -> dict[str, Callable[[], Round]]:
 
 
 def table(
-    title: str, rounds: dict[str, Callable[[], Round]], count: int, bars: tuple[tuple[str, str, float], ...]
+    title: str, rounds: dict[str, Callable[[], Round]], count: int, bars: Sequence[tuple[str, str, float]]
 ) -> None:
     """Run the rounds in turn, `count` times, and print medians and the ratios that a bar asks for."""
     seen: dict[str, list[Round]] = {name: [] for name in rounds}
@@ -134,9 +141,10 @@ def table(
 def main(count: int) -> None:
     """Print both tables."""
     (BASE_DIR / ".data").mkdir(exist_ok=True)
-    table("SQLite", sqlite_rounds(), count, (("snackops, 100", "huey", 6), ("snackops, 100", "litequeue", 2)))
+    bars = [(f"snackops, 100{mode}", peer, bar) for peer, bar in (("huey", 6.0), ("litequeue", 2.0)) for mode in MODES]
+    table("SQLite", sqlite_rounds(), count, bars)
     with server(durable=True) as home:
-        bars = (("snackops, 100", "pgqueuer, 10", 2.5), ("snackops, 1", "pgqueuer, 1", 1.5))
+        bars = [("snackops, 100", "pgqueuer, 10", 2.5), ("snackops, 1", "pgqueuer, 1", 1.5)]
         table("PostgreSQL", postgresql_rounds(home), count, bars)
 
 
