@@ -86,14 +86,16 @@ def _compare(small: Times, big: Times, sizes: tuple[int, int]) -> None:
 
 
 def _bulk(address: str, dead: int) -> None:
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.bench.growth_bulk", str(dead)], env=environ_of(address), cwd=BASE_DIR,
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    for name, numbers in json.loads(done.stdout.splitlines()[-1]).items():
-        print(f"\n{name} of {dead:,} dead orders")
-        for what, value in numbers.items():
-            print(f"  {what:28}{value:12,.1f}")
+        stdout=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        for line in child.stdout:
+            ((name, numbers),) = json.loads(line).items()
+            print(f"\n{name} of {dead:,} dead orders")
+            for what, value in numbers.items():
+                print(f"  {what:28}{value:12,.1f}", flush=True)
 
 
 def main() -> None:
