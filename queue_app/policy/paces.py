@@ -14,7 +14,7 @@ def group(rate_mj: int) -> int:
     """How many ended jobs make a transaction worth its commit, from 1 to 100; `rate_mj` is the `capacity_mj`."""
     if rate_mj < FASTEST_SLOW_MJ:
         return 1
-    return max(1, min(rate_mj * GATHER_MS // 1_000_000, MAX_GROUP))
+    return min(rate_mj * GATHER_MS // 1_000_000, MAX_GROUP)
 
 
 def ahead(rate_mj: int, commit_ms: int) -> int:

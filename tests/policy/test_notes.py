@@ -3,7 +3,7 @@
 import pytest
 
 from queue_app.policy.errors import InvalidNote
-from queue_app.policy.notes import check_comment, check_note
+from queue_app.policy.notes import NOTE_OFFER, NOTE_SHAPE, check_comment, check_note
 
 BAD_NOTES = [
     "", "a" * 65, "two words", " a", "a ", "ok\nINFO forged", "a\n", "\r", "a\tb", "a\0", "\x1b[31mred", "\u202ea",
@@ -70,3 +70,41 @@ def test_a_comment_with_controls_or_too_long_is_refused_and_not_shown(value):
         check_comment(value)
     assert "secret" not in str(caught.value)
     assert str(caught.value).isascii()
+
+
+def refusal(call, given):
+    with pytest.raises(InvalidNote) as caught:
+        call(given)
+    return caught.value.template, dict(caught.value.values)
+
+
+CONTROL = "The comment holds a control character (U+%(code)s), which cannot be kept."
+TOO_LONG = "The comment must be at most %(most)s characters, and this has %(length)s."
+
+
+class Text(str):
+    """No plain text: it could answer `==` as it likes."""
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "template", "values"),
+    [
+        (check_note, "", "The note is missing.", {}),
+        (check_note, "two words", NOTE_SHAPE, {"value": "'two words'"}),
+        (check_note, 5, NOTE_SHAPE, {"value": "5"}),
+        (check_note, Text("INC-7"), NOTE_SHAPE, {"value": "a value of type Text"}),
+        (check_note, Text(""), NOTE_SHAPE, {"value": "a value of type Text"}),
+        (check_note, "\uff29-7", NOTE_OFFER, {"value": "'\\uff29-7'", "offered": "I-7"}),
+        (check_comment, 5, "The comment must be text.", {}),
+        (check_comment, Text("a"), "The comment must be text.", {}),
+        (check_comment, "x" * 12_345, TOO_LONG, {"most": "2,000", "length": "12,345"}),
+        (check_comment, "x" * 2_001, TOO_LONG, {"most": "2,000", "length": "2,001"}),
+        (check_comment, "a\tb\0", CONTROL, {"code": "0009"}),
+        (check_comment, "\x9f", CONTROL, {"code": "009F"}),
+        (check_comment, "\u202d", CONTROL, {"code": "202D"}),
+        (check_comment, "a\rb", CONTROL, {"code": "000D"}),
+    ],
+    ids=lambda value: ascii(value)[:24],
+)
+def test_a_refusal_names_what_it_refuses_and_nothing_of_a_comment(call, given, template, values):
+    assert refusal(call, given) == (template, values)

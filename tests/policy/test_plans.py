@@ -10,6 +10,8 @@ from queue_app.policy.plans import (
     OPEN,
     REDRIVER,
     STATES,
+    InvalidPlan,
+    PlanMoved,
     deciding_move,
     not_now,
     resumable,
@@ -55,6 +57,21 @@ def test_every_move_of_a_person_has_a_right_and_a_sentence():
     assert set(NOT_NOW) == set(SHOWN)
 
 
+@pytest.mark.parametrize("move", NOT_NOW)
+def test_a_move_that_is_not_legal_now_is_told_with_number_and_state(move):
+    error = not_now(move, 12, "ended")
+    assert type(error) is PlanMoved
+    assert (error.template, error.values) == (NOT_NOW[move], {"plan": 12, "state": "ended"})
+
+
+def test_what_cannot_be_meant_names_its_field_and_the_half_width_form():
+    plain = InvalidPlan("It is wrong.")
+    assert (str(plain), plain.field, plain.offered, plain.values) == ("It is wrong.", "", "", {"field": ""})
+    full = InvalidPlan("%(field)s is not %(n)s.", field="Cap", offered="5", n=7)
+    assert (str(full), full.field, full.offered) == ("Cap is not 7.", "Cap", "5")
+    assert full.values == {"field": "Cap", "n": 7}
+
+
 @pytest.mark.parametrize(
     ("state", "move", "to"),
     [
@@ -62,6 +79,7 @@ def test_every_move_of_a_person_has_a_right_and_a_sentence():
         ("ended", "stop", None),
         ("running", "approve", None),
         ("halted", "resume", None),
+        ("", "", None),
     ],
 )
 def test_a_move_leads_where_the_table_says(state, move, to):
