@@ -3,11 +3,14 @@
 import hashlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queue_app.policy.errors import InvalidOrder, SnackOpsError
 from queue_app.policy.filters import Filter
 from queue_app.policy.plans import InvalidPlan
 from queue_app.policy.selections import (
+    CHUNK,
     EMPTY_DIGEST,
     Selection,
     by_filter,
@@ -122,3 +125,26 @@ def test_a_seal_is_made_of_every_item_in_turn() -> None:
 )
 def test_the_next_chunk_takes_twenty_milliseconds_and_is_at_most_doubled(size: int, took_ms: int, after: int) -> None:
     assert next_chunk(size, took_ms) == after
+
+
+ITEMS = st.lists(st.tuples(st.integers(1, 99), st.text("ab", min_size=1, max_size=3), st.integers(0, 9)), max_size=12)
+
+
+@given(ITEMS, st.integers(0, 12))
+def test_a_seal_does_not_depend_on_the_cut(items, cut):
+    whole = digest_on(EMPTY_DIGEST, items)
+    assert digest_on(digest_on(EMPTY_DIGEST, items[:cut]), items[cut:]) == whole
+
+
+@given(ITEMS, ITEMS)
+def test_two_lists_have_two_seals(one, other):
+    assert (digest_on(EMPTY_DIGEST, one) == digest_on(EMPTY_DIGEST, other)) == (one == other)
+
+
+@given(st.integers(*CHUNK), st.integers(0, 10_000))
+def test_a_chunk_follows_the_time_it_took(size, took_ms):
+    after = next_chunk(size, took_ms)
+    assert CHUNK[0] <= after <= CHUNK[1]
+    assert after <= size * 2
+    if took_ms > 40:
+        assert after <= max(size // 2, CHUNK[0])
