@@ -75,7 +75,7 @@ def _decoded(text: str) -> Cursor | None:
     if type(text) is not str or not _OPAQUE.fullmatch(text):
         return None
     try:
-        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
+        plain = base64.urlsafe_b64decode(text + "==").decode("ascii")  # padding too many is passed over
     except (binascii.Error, UnicodeDecodeError):
         return None
     match = _TEXT.fullmatch(plain)

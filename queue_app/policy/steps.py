@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from queue_app.policy import rights
 from queue_app.policy.errors import NotAllowed, SnackOpsError, gettext_noop
-from queue_app.policy.plans import BY_PERSON, PACED, deciding_move, not_now, resumable, target
+from queue_app.policy.plans import BY_PERSON, PACED, not_now, resumable, target
 
 MOVES = ("approve", "continue", "reject", "withdraw", "cancel", "pause", "resume", "slow", "stop")
 _RIGHT = {"cancel": "stop"}
@@ -47,8 +47,6 @@ def _refusal(
 
 
 def _legal(move: str, state: str, why: str) -> bool:
-    if move in ("approve", "continue"):
-        return deciding_move(state) == move
     if move == "resume":
         return resumable(state, why)
     if move == "slow":
