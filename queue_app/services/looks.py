@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from queue_app.models import Investigation
-from queue_app.policy.errors import NotAllowed, SnackOpsError, UnknownJob, gettext_noop
+from queue_app.policy.errors import SnackOpsError, UnknownJob, gettext_noop
 from queue_app.policy.filters import Filter, from_canonical
 from queue_app.policy.notes import check_comment, check_note
 from queue_app.policy.orders import check_id
@@ -15,6 +15,7 @@ from queue_app.reads import coverage, dead
 from queue_app.reads.conditions import Group
 from queue_app.reads.looks import PRESENT_MS, present
 from queue_app.services import people
+from queue_app.services.asking import recorded
 from queue_app.services.people import Actor
 from queue_app.store import chain, database, investigations, jobs
 
@@ -76,13 +77,8 @@ def record(
     if as_of_ms is not None and type(as_of_ms) is not int:
         raise InvalidLook("as_of", gettext_noop("The instant must be a whole number of milliseconds."))
     wanted = _scope(scope, job_id, group, filter)
-    actor = people.actor_of(user, channel=channel, proof=proof)
-    try:
-        with database.write():
-            return _write(people.actor_of(user, channel=channel, proof=proof), wanted, note, finding, comment, as_of_ms)
-    except NotAllowed as refused:
-        people.record_refusal(actor, "investigate", wanted.target, str(refused))
-        raise
+    with recorded(user, "investigate", wanted.target, channel=channel, proof=proof), database.write():
+        return _write(people.actor_of(user, channel=channel, proof=proof), wanted, note, finding, comment, as_of_ms)
 
 
 def _scope(scope: str, job_id: str | None, group: Group | None, filter: Filter | None) -> _Scope:  # noqa: A002

@@ -5,9 +5,10 @@ import re
 
 from django.contrib.auth.models import User
 
-from queue_app.policy.errors import NotAllowed, SnackOpsError, gettext_noop
+from queue_app.policy.errors import SnackOpsError, gettext_noop
 from queue_app.policy.filters import Filter, from_canonical
 from queue_app.services import people
+from queue_app.services.asking import recorded
 from queue_app.services.people import Actor
 from queue_app.store import chain, database, saved_filters
 
@@ -29,42 +30,34 @@ def save(user: User, name: str, wanted: Filter, *, for_all: bool = False, channe
     """Keep a filter under a name, replacing the one of that name; returns its id. InvalidName, FilterError, NotAllowed."""
     name = _check_name(name)
     query = from_canonical(wanted.canonical()).canonical()
-    actor = people.actor_of(user, channel=channel, proof="session")
-    try:
-        with database.write():
-            if for_all:
-                people.require(people.actor_of(user), "save_filter")
-            owner = None if for_all else actor.id
-            if not saved_filters.exists(name, owner) and saved_filters.count(owner) >= MAX_FILTERS:
-                raise InvalidName(gettext_noop("At most %(most)s filters can be kept."), most=MAX_FILTERS)
-            now = database.now_ms()
-            kept = saved_filters.keep(name, owner=owner, made_by=actor.id, query=query, now_ms=now)
-            if for_all:
-                _record(actor, "save_filter", kept, now, name, query)
-            return kept
-    except NotAllowed as refused:
-        people.record_refusal(actor, "save_filter", "filters", str(refused))
-        raise
+    with recorded(user, "save_filter", "filters", channel=channel, proof="session"), database.write():
+        actor = people.actor_of(user, channel=channel, proof="session")
+        if for_all:
+            people.require(actor, "save_filter")
+        owner = None if for_all else actor.id
+        if not saved_filters.exists(name, owner) and saved_filters.count(owner) >= MAX_FILTERS:
+            raise InvalidName(gettext_noop("At most %(most)s filters can be kept."), most=MAX_FILTERS)
+        now = database.now_ms()
+        kept = saved_filters.keep(name, owner=owner, made_by=actor.id, query=query, now_ms=now)
+        if for_all:
+            _record(actor, "save_filter", kept, now, name, query)
+        return kept
 
 
 @database.retried
 def delete(user: User, filter_id: int, *, channel: str = "console") -> None:
     """Remove one's own filter, or one for all. UnknownFilter for another's or none, NotAllowed."""
-    actor = people.actor_of(user, channel=channel, proof="session")
-    try:
-        with database.write():
-            known = type(filter_id) is int and 0 < filter_id < 2**63  # beyond that no database has a number
-            found = saved_filters.find(filter_id) if known else None
-            if found is None or found[1] not in (None, actor.id):
-                raise UnknownFilter(gettext_noop("This filter does not exist any more."))
-            if found[1] is None:
-                people.require(people.actor_of(user), "save_filter")
-            saved_filters.drop(filter_id)
-            if found[1] is None:
-                _record(actor, "delete_filter", filter_id, database.now_ms(), found[0], "")
-    except NotAllowed as refused:
-        people.record_refusal(actor, "delete_filter", f"filter:{filter_id}", str(refused))
-        raise
+    with recorded(user, "delete_filter", f"filter:{filter_id}", channel=channel, proof="session"), database.write():
+        actor = people.actor_of(user, channel=channel, proof="session")
+        known = type(filter_id) is int and 0 < filter_id < 2**63  # beyond that no database has a number
+        found = saved_filters.find(filter_id) if known else None
+        if found is None or found[1] not in (None, actor.id):
+            raise UnknownFilter(gettext_noop("This filter does not exist any more."))
+        if found[1] is None:
+            people.require(actor, "save_filter")
+        saved_filters.drop(filter_id)
+        if found[1] is None:
+            _record(actor, "delete_filter", filter_id, database.now_ms(), found[0], "")
 
 
 def _record(actor: Actor, action: str, filter_id: int, now: int, name: str, query: str) -> None:
