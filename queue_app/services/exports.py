@@ -22,7 +22,7 @@ from queue_app.services.people import Actor
 from queue_app.store import chain, database
 
 BITE = 200
-REST_S = 0.003  # of a walk after each bite on SQLite; reading one takes about 1 ms there
+REST_S = 0.003  # of a walk after each bite; reading one takes about 1 ms on SQLite
 MAX_ROWS = 1_000_000  # more makes a file that no spreadsheet opens and a request that runs for many minutes
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 _NAME = re.compile(r"[a-z][a-z-]{0,31}")
@@ -50,7 +50,7 @@ def in_bites[R](
 ) -> Iterator[Sequence[R]]:
     """Walk a list by its key: `read(after, limit)` gives the rows after the row `after` (None at first), in order.
 
-    `rest(seconds)` leaves SQLite's file to those who write, after each bite that is not the last.
+    `rest(seconds)` leaves SQLite's file, and the processor, to those who write, after each bite that is not the last.
     """
     last: R | None = None
     while rows := read(last, limit):
@@ -58,8 +58,7 @@ def in_bites[R](
         if len(rows) < limit:
             return
         last = rows[-1]
-        if not database.is_postgresql():
-            rest(REST_S)
+        rest(REST_S)
 
 
 def export(
