@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from queue_app import clock
 from queue_app.models import Plan
 from queue_app.policy.plans import EMPTY, EXPIRY_MS
-from queue_app.policy.selections import CHUNK, CHUNK_MS, Selection, digest_on, from_text, next_chunk
+from queue_app.policy.selections import CHUNK, Selection, digest_on, from_text, next_chunk
 from queue_app.reads import dead, selected
 from queue_app.reads.dead import DeadRow, Position
 from queue_app.services import programs
@@ -58,12 +58,8 @@ def step(plan_id: int, size: int = CHUNK[0], *, now_ms: int | None = None) -> Pr
             return None
         now = database.now_ms() if now_ms is None else now_ms
         _freeze(plan, chunk, now)
-        worked_ms = clock.monotonic_ms() - began_ms
     held_ms = clock.monotonic_ms() - began_ms
-    # A commit waits for the disk, whatever the chunk's size. Judged by all of it, a slow disk would make chunks ever smaller
-    # and the freeze ever slower, with the lock held hardly less.
-    judged_ms = worked_ms + min(held_ms - worked_ms, CHUNK_MS // 2)
-    return Progress(plan.looked_at, plan.planned, next_chunk(size, judged_ms), plan.state != "freezing", held_ms)
+    return Progress(plan.looked_at, plan.planned, next_chunk(size, held_ms), plan.state != "freezing", held_ms)
 
 
 def _position(plan: Plan) -> tuple[int, int]:
