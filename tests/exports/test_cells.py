@@ -143,6 +143,18 @@ def test_no_cell_begins_like_a_formula(text: str, kind) -> None:
     assert plain(cell) == text
 
 
+@pytest.mark.parametrize("write", [csv_records, json_records])
+@pytest.mark.parametrize("row", [(), ("x",), ("x", 1, 2)])
+def test_a_row_of_another_width_is_a_mistake_of_the_program(write, row) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        write(TEXT, [("x", 1), row])
+
+
+def test_each_row_is_a_line_of_json() -> None:
+    assert json_records(TEXT, [("é", 5), (None, None)]) == '{"a": "\\u00e9", "b": 5}\n{"a": null, "b": null}\n'
+    assert json_records(TEXT, []) == ""
+
+
 @given(st.text())
 def test_json_lines_give_back_the_values_as_they_are(text: str) -> None:
     (line,) = json_records(TEXT, [(text, 5)]).splitlines()

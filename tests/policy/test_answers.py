@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_app.policy import answers
-from queue_app.policy.answers import RETRY_AFTER_MAX_MS, Verdict, ack_fault, effect_possible, failed, refused
+from queue_app.policy.answers import RETRY_AFTER_MAX_MS, Answer, Verdict, ack_fault, effect_possible, failed, refused
 from queue_app.policy.orders import check_code
 
 NOW_MS = 784_111_777_000  # Sun, 06 Nov 1994 08:49:37 GMT
@@ -84,6 +84,26 @@ def test_any_text_is_a_code_that_has_a_sentence(code):
     assert found.sentence
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer("http_503", "retry", True, "The receiver was not available (503)."),
+        Answer("http_599", "retry", True, "The receiver failed (599)."),
+        *(
+            Answer(f"http_{status}", "unknown", True, f"The receiver gave an answer that was not agreed on ({status}).")
+            for status in (100, 499, 600)
+        ),
+        *(
+            Answer(code, "unknown", True, "What happened at the receiver is not known.")
+            for code in ("", "http_050", "http_5000", "http_50", "http_\u0665\u0660\u0660", "xhttp_500", "HTTP_500")
+        ),
+    ],
+    ids=lambda answer: answer.code,
+)
+def test_a_code_has_its_row_or_that_of_its_class_or_is_not_known(answer):
+    assert answers.answer_for(answer.code) == answer
+
+
 def test_a_failed_delivery_takes_its_kind_from_the_table():
     assert failed("tls") == Verdict("retry", "tls", None)
     assert failed("wrong_id") == Verdict("unknown", "wrong_id", None)
@@ -131,6 +151,13 @@ def test_a_failed_delivery_takes_its_kind_from_the_table():
         (["Sun, 31 Feb 1994 08:49:37 GMT"], None),
         (["Sun, 06 Nov 1994 25:61:61 GMT"], None),
         (["Sun, " + "x" * 70_000], None),
+        (["Sun, 06 Nov 1994 08:49:57 GMT (" + "x" * 32 + ")"], 20_000),  # 64 characters
+        (["Sun, 06 Nov 1994 08:49:57 GMT (" + "x" * 33 + ")"], None),
+        (["S, 06 Nov 1994 08:49:57 GMT"], 20_000),
+        (["06 Nov 1994 08:49:57 GMT"], None),
+        (["X7"], None),
+        (["7X"], None),
+        (["99999999"], RETRY_AFTER_MAX_MS),
     ],
 )
 def test_retry_after_is_bounded_or_ignored(values, wait_ms):
@@ -152,6 +179,14 @@ def test_things_that_look_like_dates_never_raise(text):
 @pytest.mark.parametrize(("status", "wait_ms"), [(429, 7_000), (503, 7_000), (500, None), (408, None), (422, None)])
 def test_only_429_and_503_may_ask_for_a_wait(status, wait_ms):
     assert refused(status, ["7"], NOW_MS).retry_after_ms == wait_ms
+
+
+def test_a_refusal_is_held_against_the_clock_whole():
+    date = "Sun, 06 Nov 1994 08:49:57 GMT"
+    assert refused(503, [date], NOW_MS) == Verdict("retry", "http_503", 20_000)
+    assert refused(429, [date], NOW_MS + 20_001) == Verdict("retry", "http_429", 0)
+    assert refused(307, [date], NOW_MS) == Verdict("unknown", "redirect", None)
+    assert refused(422, [date], NOW_MS) == Verdict("permanent", "http_422", None)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from queue_app.policy.breakers import (
     Breaker,
     Rules,
     after_ends,
+    asks_now,
     fails_everything,
     lets_through,
     probing,
@@ -175,6 +176,18 @@ def test_a_clock_set_back_keeps_the_number_and_begins_the_time_anew():
 def test_a_clock_set_back_makes_nobody_wait_longer_than_the_longest_wait():
     assert lets_through(OPENED, RULES, T - WAIT_CAP_MS + 1_000, probe_runs=False) == 0
     assert lets_through(OPENED, RULES, T - WAIT_CAP_MS + 999, probe_runs=False) == 1
+
+
+@pytest.mark.parametrize(
+    ("probe_at_ms", "now_ms", "asks"),
+    [(None, 0, True), (None, T, True), (T, T - 1, False), (T, T, True), (T, T - WAIT_CAP_MS, False),
+     (T, T - WAIT_CAP_MS - 1, True)],
+)  # fmt: skip
+def test_an_open_one_asks_when_its_wait_is_over_or_cannot_be(probe_at_ms, now_ms, asks):
+    assert asks_now(Breaker(OPEN, probe_at_ms=probe_at_ms), RULES, now_ms) is asks
+    longer = Rules(3, WAIT_CAP_MS + 1)
+    assert asks_now(Breaker(OPEN, probe_at_ms=T), longer, T - WAIT_CAP_MS - 1) is False
+    assert asks_now(Breaker(OPEN, probe_at_ms=T), longer, T - WAIT_CAP_MS - 2) is True
 
 
 TURNS = st.lists(st.sampled_from([WORKS, ANSWERS, FAILS, FAILS, FAILS, NEITHER]), min_size=1, max_size=5)

@@ -99,10 +99,12 @@ def test_a_pause_grants_nothing():
 
 
 def test_nobody_spends_more_than_there_is():
-    with pytest.raises(ValueError):
-        spent(Bucket(JOB_UJ - 1, T), 1)
-    with pytest.raises(ValueError):
-        spent(Bucket(JOB_UJ, T), -1)
+    assert spent(Bucket(2 * JOB_UJ + 5, T), 2) == Bucket(5, T)
+    assert spent(Bucket(5, T), 0) == Bucket(5, T)
+    for level, jobs, held in ((JOB_UJ - 1, 1, 0), (JOB_UJ, 2, 1), (JOB_UJ, -1, 1)):
+        with pytest.raises(ValueError) as refused:
+            spent(Bucket(level, T), jobs)
+        assert str(refused.value) == f"{jobs} jobs do not fit into a bucket of {held}."
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,11 @@ def test_steps_hold_for_their_seconds_and_never_above_the_rate(ran_ms, rate):
         (5, 5_000, ((1_000, 10),), 5_000),
         (20, 5_000, ((1_000, 10),), 12_000),
         (1, 20_000_000, (), 1),
+        (1, 5_000, ((3_000, 10),), 334),
+        (25, 5_000, ((1_000, 10),), 13_000),
+        (40, 5_000, ((1_000, 10), (2_000, 5)), 19_000),
+        (40, 1_500, ((1_000, 10), (2_000, 5)), 30_000),
+        (21, 5_000, ((1_000, 10), (2_000, 5), (3_000, 1)), 15_334),
     ],
 )
 def test_how_long_it_takes(jobs, rate, steps, ms):

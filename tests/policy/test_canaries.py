@@ -40,6 +40,8 @@ def trial(**more):
         ({"died": 9, "stop_permille": 1_000}, "waiting"),
         ({"died": 10, "stop_permille": 1_000}, "failed"),
         ({"sent": 0}, "passed"),
+        ({"sent": 2_000, "died": 1_999, "stop_permille": 1_000}, "waiting"),
+        ({"sent": 2_000, "done": 1, "died": 1_999, "stop_permille": 1_000}, "passed"),
     ],
 )
 def test_a_trial_is_judged_once_it_was_sent(more, verdict):
@@ -80,6 +82,25 @@ def test_a_trial_is_shared_out_whole_and_no_cause_gives_more_than_it_has(groups,
     given_ = allot(groups, size)
     assert sum(given_.values()) == min(size, sum(groups.values()))
     assert all(0 < n <= groups[group] for group, n in given_.items())
+
+
+@pytest.mark.parametrize(
+    ("counts", "size", "shares"),
+    [
+        ({}, 5, {}),
+        ({"a": 0}, 5, {}),
+        ({"a": 3, "b": 1}, 0, {}),
+        ({"a": 3, "b": 3, "c": 9}, 2, {"c": 1, "a": 1}),
+        ({"a": 2, "b": 1}, 3, {"a": 2, "b": 1}),
+        ({"a": 2, "b": 1, "c": 0}, 11, {"a": 2, "b": 1}),
+        ({"a": 3, "b": 3}, 5, {"a": 3, "b": 2}),  # alike: by name
+        ({"a": 3, "b": 2}, 4, {"a": 2, "b": 2}),  # the larger remainder
+        ({"a": 2, "b": 4}, 4, {"b": 3, "a": 1}),  # the same remainder: the larger cause
+        ({"a": 90, "b": 9, "c": 1}, 20, {"a": 17, "b": 2, "c": 1}),
+    ],
+)
+def test_a_trial_is_one_of_each_and_the_rest_by_share(counts, size, shares):
+    assert allot({("e", code): n for code, n in counts.items()}, size) == {("e", code): n for code, n in shares.items()}
 
 
 @given(CAUSES, st.integers(0, 1_000))
