@@ -63,6 +63,14 @@ def test_a_line_ends_at_lf_or_cr_lf_only(data, texts):
     assert list(text_lines([data], limit=limit)) == [Line(n, text) for n, text in enumerate(texts, start=1)]
 
 
+@pytest.mark.parametrize(
+    ("line", "blank"),
+    [(Line(1, ""), True), (Line(1, "  "), True), (Line(1, "\t"), False), (Line(1, "X"), False), (Line(1, "", "Cut."), False)],
+)  # fmt: skip
+def test_nothing_but_spaces_is_blank(line, blank):
+    assert line.blank is blank
+
+
 @pytest.mark.parametrize("data", [b"123456", b"123456\r\n", b"123456789\n", b"12345\r\r\n"])
 def test_a_line_over_the_limit_keeps_its_beginning_and_a_reason(data):
     (line,) = text_lines([data], limit=5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from queue_app.policy.canonical import canonical_ascii, canonical_json
 from queue_app.policy.errors import InvalidOrder
-from queue_app.policy.orders import check_code, check_id, check_order, check_owner, check_queue_name
+from queue_app.policy.orders import Order, check_code, check_id, check_order, check_owner, check_queue_name
 
 
 class Text(str):
@@ -104,6 +104,69 @@ def test_the_optional_values_are_checked_alike(name, good, bad):
         assert getattr(check_order("a", 1, **{name: value}), name) == value
     for value in bad:
         assert name in refusal(check_order, "a", 1, **{name: value})
+
+
+def test_an_order_is_whole_with_and_without_what_may_be_left_out():
+    assert check_order("a", 1) == Order("a", "snacks", 1, "{}", "", None, None)
+    named = {"queue": "drinks", "payload": {"x": 1}, "order_key": "k", "max_attempts": 3, "deadline_ms": 9}
+    assert check_order("b", 1_000_000, **named) == Order("b", "drinks", 1_000_000, '{"x":1}', "k", 3, 9)
+
+
+SHAPE = "of A-Z a-z 0-9 . _ : - and begin with a letter or digit, and this is"
+QUEUE = "The queue must be 1 to 32 of a-z 0-9 _ - and begin with a letter or digit, and this is"
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"id": None}, "The id is missing."),
+        ({"id": ""}, "The id is missing."),
+        ({"id": "a b"}, f"The id must be 1 to 64 {SHAPE} 'a b'."),
+        ({"id": 5}, f"The id must be 1 to 64 {SHAPE} 5."),
+        ({"id": "\uff41"}, f"The id must be 1 to 64 {SHAPE} '\\uff41'; in half-width: a."),
+        ({"queue": "Snacks"}, f"{QUEUE} 'Snacks'."),
+        ({"queue": None}, f"{QUEUE} None."),
+        ({"queue": "\uff41"}, f"{QUEUE} '\\uff41'; in half-width: a."),
+        ({"quantity": 0}, "The quantity must be a whole number from 1 to 1,000,000, and this is 0."),
+        ({"max_attempts": 101}, "The max_attempts must be a whole number from 1 to 100, and this is 101."),
+        (
+            {"deadline_ms": -1},
+            "The deadline_ms must be a whole number from 0 to 253,402,300,799,999, and this is -1.",
+        ),
+        ({"order_key": " "}, f"The order_key must be 1 to 64 {SHAPE} ' '."),
+        ({"order_key": "\uff4b"}, f"The order_key must be 1 to 64 {SHAPE} '\\uff4b'; in half-width: k."),
+        ({"order_key": None}, f"The order_key must be 1 to 64 {SHAPE} None."),
+        ({"payload": []}, "The payload must be a JSON object."),
+        ({"payload": {"x": "\0"}}, "The payload cannot be kept: it holds the character NUL."),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_and_what_would_be_right(named, why):
+    assert refusal(check_order, **{"id": "a", "quantity": 1, **named}) == why
+
+
+@pytest.mark.parametrize(
+    ("call", "value", "why"),
+    [
+        (
+            check_owner,
+            "a b",
+            "The worker's name must be 1 to 128 of A-Z a-z 0-9 . _ : @ - and begin with a letter or digit, "
+            "and this is 'a b'.",
+        ),
+        (
+            check_code,
+            "A",
+            "The code must be empty or 1 to 48 of a-z 0-9 _ and begin with a letter or digit, and this is 'A'.",
+        ),
+    ],
+)
+def test_names_of_workers_and_codes_are_refused_in_one_sentence(call, value, why):
+    assert refusal(call, value, error=ValueError) == why
+
+
+@pytest.mark.parametrize("call", [check_id, check_queue_name, check_owner, check_code])
+def test_text_that_may_lie_about_itself_is_refused_unseen(call):
+    assert "a value of type Text" in refusal(call, Text("a"), error=ValueError)
 
 
 def nested(levels):
