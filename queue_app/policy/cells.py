@@ -49,7 +49,7 @@ def harmless(text: str, kind: Kind = "text") -> str:
 
 def _unseen(char: str) -> bool:
     """Whether a spreadsheet may look past it: blanks, control and format characters."""
-    return char.isspace() or unicodedata.category(char) in {"Cc", "Cf", "Zs", "Zl", "Zp"}
+    return char.isspace() or unicodedata.category(char) in {"Cc", "Cf"}
 
 
 def plain(cell: str) -> str:
