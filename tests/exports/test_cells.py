@@ -44,6 +44,8 @@ RISKY += [
     "\x01=1",
     "﹦1",
     "﹢1",
+    "⩵1",  # one character that becomes two
+    "\u2029=1",
 ]
 SAFE = [
     "",
@@ -123,6 +125,11 @@ def test_other_ids_stay_as_they_are(text: str) -> None:
 
 def test_a_number_is_never_quoted_and_text_always_is() -> None:
     assert csv_records(TEXT, [("x", -5), (None, None), (True, 0)]) == '"x",-5\r\n,\r\n"yes",0\r\n'
+    assert csv_records(TEXT, [(5, "=1"), (False, False)]) == '"5","\'=1"\r\n"no","no"\r\n'
+
+
+def test_an_id_stays_text_in_its_column_and_other_text_may_look_like_a_number() -> None:
+    assert csv_records((Column("id", "id"), Column("text")), [("0012", "0012")]) == '"\'0012","0012"\r\n'
 
 
 @given(st.text(), st.one_of(st.none(), st.integers()))

@@ -178,6 +178,17 @@ def test_a_clock_set_back_makes_nobody_wait_longer_than_the_longest_wait():
     assert lets_through(OPENED, RULES, T - WAIT_CAP_MS + 999, probe_runs=False) == 1
 
 
+@pytest.mark.parametrize("breaker", [Breaker(), row_of(2), OPENED, probing(OPENED, *PROBE)])
+def test_a_turn_without_an_end_moves_nothing(breaker):
+    assert after_ends(breaker, [], RULES, T) == breaker
+
+
+@pytest.mark.parametrize("breaker", [Breaker(CLOSED, 2, 5), Breaker(OPEN, 0, 5), Breaker(PROBING, 0, 5)])
+def test_a_rule_of_zero_forgets_whatever_the_breaker_knew(breaker):
+    assert after_ends(breaker, [], Rules(0, 1_000), T) == Breaker(since_ms=T)
+    assert after_ends(Breaker(CLOSED, 0, 5), [end(FAILS)], Rules(0, 1_000), T) == Breaker(CLOSED, 0, 5)
+
+
 @pytest.mark.parametrize(
     ("probe_at_ms", "now_ms", "asks"),
     [(None, 0, True), (None, T, True), (T, T - 1, False), (T, T, True), (T, T - WAIT_CAP_MS, False),

@@ -109,7 +109,12 @@ def test_nobody_spends_more_than_there_is():
 
 @pytest.mark.parametrize(
     ("rate", "capacity", "window"),
-    [(MIN_RATE_MJ, JOB_UJ + 2_500, 100_250), (4_000, 2 * JOB_UJ, 500), (500_000, 126 * JOB_UJ, 252)],
+    [
+        (MIN_RATE_MJ, JOB_UJ + 2_500, 100_250),
+        (3_000, 1_750_000, 584),
+        (4_000, 2 * JOB_UJ, 500),
+        (500_000, 126 * JOB_UJ, 252),
+    ],
 )
 def test_a_bucket_holds_one_job_and_a_burst(rate, capacity, window):
     assert (capacity_uj(rate), window_ms(rate)) == (capacity, window)

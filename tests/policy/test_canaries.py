@@ -70,7 +70,16 @@ def test_failing_is_for_ever_and_passing_needs_every_result(done, died, waiting,
 
 @pytest.mark.parametrize(
     ("died", "share", "stops"),
-    [(0, 1, False), (1, 10, True), (49, 500, False), (50, 500, True), (99, 1_000, False), (100, 1_000, True)],
+    [
+        (0, 0, False),
+        (0, 1, False),
+        (1, 10, True),
+        (1, 11, False),
+        (49, 500, False),
+        (50, 500, True),
+        (99, 1_000, False),
+        (100, 1_000, True),
+    ],
 )
 def test_the_breaker_counts_missing_results_as_good(died, share, stops):
     assert tripped(died, share) is stops

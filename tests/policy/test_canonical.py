@@ -1,6 +1,7 @@
 """Which values have a canonical text, how large it may be, and that the short way for flat records differs in nothing."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -64,6 +65,8 @@ REFUSED = [
     (Mapping(), f"{NO_TYPE} (Mapping)"),
     ([type("Row", (list,), {})()], f"{NO_TYPE} (Row)"),
     (type("Name", (str,), {})("x"), f"{NO_TYPE} (Name)"),
+    (type("Whole", (int,), {})(1), f"{NO_TYPE} (Whole)"),
+    (type("Share", (float,), {})(0.5), f"{NO_TYPE} (Share)"),
     (LONG(), f"{NO_TYPE} ({'\\xe9' * 10})"),
     ({1: "x"}, "it has a key that is not text"),
     ({"x": {None: "x"}}, "it has a key that is not text"),
@@ -137,6 +140,44 @@ def test_the_bytes_of_the_text_are_the_only_measure_of_size(value):
 def test_a_body_of_many_short_lists_may_have_its_whole_size():
     size = len('{"x":[]}') + 3 * 1_000 + 999
     assert len(canonical_json({"x": [[0]] * 1_000}, max_bytes=size)) == size
+
+
+def test_one_long_text_many_times_over_is_refused_before_its_text_is_made():
+    many = {"x": ["y" * 16_000] * 4_000}
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="larger than 16,384 bytes"):
+        canonical_json(many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_a_text_is_looked_at_as_long_as_it_could_fit():
+    for text, why in (("\0a", "it holds the character NUL"), ("\0ab", "it is larger than 2 bytes")):
+        with pytest.raises(ValueError) as refused:
+            canonical_json(text, max_bytes=2)
+        assert str(refused.value) == why
+
+
+@pytest.mark.parametrize(
+    ("record", "short"),
+    [
+        ({}, True),
+        ({"a": "b", "c": None, "d": True, "e": 2**64 - 1, "f": -(2**63)}, True),
+        ({str(n): n for n in range(64)}, True),
+        ({str(n): n for n in range(65)}, False),
+        ({"a": "b" * 4_096}, True),
+        ({"a": "b" * 4_097}, False),
+        ({"a" * 4_097: 1}, False),
+        *(({"a": value}, False) for value in ("\0", "\u00e9", 2**64, -(2**63) - 1, 1.0, [], {})),
+        *(({key: "a"}, False) for key in ("\0", "\u00e9", 1, None)),
+        ([], False),
+        ("a", False),
+        (Mapping(), False),
+    ],
+)
+def test_small_flat_records_go_the_short_way_and_nothing_else_does(record, short):
+    assert canonical._is_plain_record(record) is short
 
 
 @pytest.mark.parametrize(("text_of", "most"), [(canonical_json, 16_384), (canonical_ascii, 1_000_000)])

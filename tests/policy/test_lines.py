@@ -77,6 +77,11 @@ def test_a_line_over_the_limit_keeps_its_beginning_and_a_reason(data):
     assert line == Line(1, "12345", "It is longer than 5 bytes.")
 
 
+def test_a_line_over_the_limit_is_one_however_its_end_arrives():
+    for pieces in ([b"12345\r", b"\r\n"], [b"12345", b"\r\r\n"], [b"1234", b"5\r\r", b"\n"]):
+        assert list(text_lines(pieces, limit=5)) == [Line(1, "12345", "It is longer than 5 bytes.")]
+
+
 def test_an_endless_line_is_never_held_whole():
     pieces = (b"x" * 65_536 for _ in range(800))
     tracemalloc.start()
