@@ -91,5 +91,4 @@ def outcome_on(digest: str, items: Iterable[tuple[int, str, int, str]]) -> str:
 
 def next_chunk(size: int, took_ms: int) -> int:
     """The size of the next chunk, so that it takes about CHUNK_MS: at most doubled, within CHUNK."""
-    wanted = size * 2 if took_ms <= CHUNK_MS // 2 else size * CHUNK_MS // took_ms
-    return max(CHUNK[0], min(CHUNK[1], wanted, size * 2))
+    return max(CHUNK[0], min(CHUNK[1], size * 2, size * CHUNK_MS // max(took_ms, 1)))
