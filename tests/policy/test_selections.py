@@ -25,31 +25,17 @@ from queue_app.policy.selections import (
 FILTERED = '{"filter":"{\\"code\\":\\"http_503\\",\\"queue\\":\\"snacks\\",\\"reason\\":\\"exhausted\\"}"}'
 
 
-@pytest.mark.parametrize(
-    ("selection", "same", "queue", "text"),
-    [
-        (
-            by_group("snacks", "exhausted", "http_503"),
-            Selection(Filter(queue="snacks", reason="exhausted", code="http_503"), ()),
-            "snacks",
-            FILTERED,
-        ),
-        (
-            by_filter(Filter(queue="drinks")),
-            Selection(Filter(queue="drinks"), ()),
-            "drinks",
-            '{"filter":"{\\"queue\\":\\"drinks\\"}"}',
-        ),
+def test_a_selection_names_its_queue_and_has_one_text() -> None:
+    group = Filter(queue="snacks", reason="exhausted", code="http_503")
+    for selection, same, queue, text in (
+        (by_group("snacks", "exhausted", "http_503"), Selection(group, ()), "snacks", FILTERED),
+        (by_filter(group), Selection(group, ()), "snacks", FILTERED),
         (by_ids(["b", "a", "b"]), Selection(None, ("a", "b")), None, '{"ids":["a","b"]}'),
-    ],
-)
-def test_a_selection_names_its_queue_and_has_one_text(
-    selection: Selection, same: Selection, queue: str | None, text: str
-) -> None:
-    assert selection == same
-    assert selection.queue == queue
-    assert selection.canonical() == text
-    assert from_text(text) == same
+    ):
+        assert selection == same
+        assert selection.queue == queue
+        assert selection.canonical() == text
+        assert from_text(text) == same
 
 
 def refusal(call: object, given: object) -> tuple[type, str, dict[str, object]]:
@@ -108,6 +94,8 @@ def test_a_seal_is_made_of_every_item_in_turn() -> None:
     ("size", "took_ms", "after"),
     [
         (100, 0, 200),
+        (100, 1, 200),
+        (100, 9, 200),
         (100, 10, 200),
         (100, 11, 181),
         (100, 20, 100),
