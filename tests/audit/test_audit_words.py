@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from queue_app.policy.audit_actions import ACTIONS, SENTENCES
+from queue_app.policy.audit_actions import ACTIONS, SENTENCES, TONES
 from queue_app.reads.audit import EventRow
 from queue_app.templatetags import audit_words
+from queue_app.templatetags.look import ICONS
 from tests.conftest import BASE_DIR
 
 ROW = EventRow(1, 1, 0, 1, "oda", "operator", "export", "export:audit", "", "console", "session", "{}", "", "", 1)
@@ -68,3 +69,7 @@ def test_every_action_that_the_product_writes_has_a_sentence_and_a_word() -> Non
     assert {"plan.ask", "batch.tick", "investigate", "refused", "export"} <= written
     assert written <= set(SENTENCES)
     assert set(SENTENCES) == set(ACTIONS)
+
+
+def test_every_mark_of_an_event_can_be_drawn() -> None:
+    assert {audit_words.event_icon(action) for action in (*TONES, *ACTIONS, "moon")} <= set(ICONS)

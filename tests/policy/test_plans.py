@@ -20,6 +20,41 @@ from queue_app.policy.plans import (
 from queue_app.policy.steps import MOVES as SHOWN
 from queue_app.policy.steps import steps
 
+BY_TIME_AND_RESULTS = {
+    ("freezing", "propose"): "proposed",
+    ("freezing", "find_none"): "cancelled",
+    ("freezing", "expire"): "expired",
+    ("proposed", "expire"): "expired",
+    ("approved", "begin"): "running",
+    ("approved", "expire"): "expired",
+    ("approved", "lapse"): "halted",
+    ("running", "fall_silent"): "paused",
+    ("running", "halt"): "halted",
+    ("running", "end"): "ended",
+    ("paused", "halt"): "halted",
+}
+BY_PEOPLE = {
+    ("freezing", "cancel"): ("cancelled", "withdraw"),
+    ("proposed", "approve"): ("approved", "approve"),
+    ("proposed", "reject"): ("rejected", "reject"),
+    ("proposed", "withdraw"): ("withdrawn", "withdraw"),
+    ("approved", "pause"): ("paused", "pause"),
+    ("approved", "stop"): ("stopped", "stop"),
+    ("running", "pause"): ("paused", "pause"),
+    ("running", "stop"): ("stopped", "stop"),
+    ("paused", "resume"): ("approved", "resume"),
+    ("paused", "continue"): ("approved", "continue"),
+    ("paused", "stop"): ("stopped", "stop"),
+    ("halted", "continue"): ("approved", "continue"),
+    ("halted", "stop"): ("stopped", "stop"),
+}
+
+
+def test_the_moves_are_these_and_no_others():
+    """Written out a second time on purpose: DESIGN section 8."""
+    assert {key: move.to for key, move in MOVES.items() if move.who == REDRIVER} == BY_TIME_AND_RESULTS
+    assert {key: (move.to, move.who) for key, move in MOVES.items() if move.who != REDRIVER} == BY_PEOPLE
+
 
 def test_every_state_is_open_or_closed_and_nothing_leaves_a_closed_one():
     assert not set(OPEN) & set(CLOSED)
