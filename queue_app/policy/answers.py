@@ -94,7 +94,7 @@ def answer_for(code: str) -> Answer:
     known = _BY_CODE.get(code)
     if known is not None:
         return known
-    status = re.fullmatch(r"http_([1-9][0-9]{2})", code, re.ASCII)
+    status = re.fullmatch(r"http_([1-9][0-9]{2})", code)
     if status is None:
         return Answer(code, "unknown", True, "What happened at the receiver is not known.")
     if status[1].startswith("5"):
