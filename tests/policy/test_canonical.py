@@ -142,8 +142,8 @@ def test_a_body_of_many_short_lists_may_have_its_whole_size():
     assert len(canonical_json({"x": [[0]] * 1_000}, max_bytes=size)) == size
 
 
-def test_one_long_text_many_times_over_is_refused_before_its_text_is_made():
-    many = {"x": ["y" * 16_000] * 4_000}
+@pytest.mark.parametrize("many", [{"x": ["y" * 16_000] * 4_000}, {"x": [0] * 500_000}], ids=["texts", "numbers"])
+def test_what_is_many_times_too_large_is_refused_before_its_text_is_made(many):
     tracemalloc.start()
     with pytest.raises(ValueError, match="larger than 16,384 bytes"):
         canonical_json(many)
@@ -157,6 +157,15 @@ def test_a_text_is_looked_at_as_long_as_it_could_fit():
         with pytest.raises(ValueError) as refused:
             canonical_json(text, max_bytes=2)
         assert str(refused.value) == why
+
+
+@pytest.mark.parametrize("record", [{"a": "b" * 93}, {"a": "\u5bff" * 15}, ["b" * 97]])
+def test_a_record_is_measured_by_what_its_escapes_take(record):
+    size = len(json.dumps(record, separators=(",", ":")))
+    assert len(canonical_ascii(record, max_bytes=size)) == size
+    with pytest.raises(ValueError) as refused:
+        canonical_ascii(record, max_bytes=size - 1)
+    assert str(refused.value) == f"it is larger than {size - 1} bytes"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,10 @@ def test_counters_that_say_what_the_rows_say_do_not_differ() -> None:
     assert differences(Numbers(), Numbers()) == differences(filled(3), filled(3)) == []
 
 
+def test_a_counter_of_nothing_and_no_counter_say_the_same() -> None:
+    assert differences(filled(0), Numbers()) == differences(Numbers(), filled(0)) == []
+
+
 @pytest.mark.parametrize(("stored", "counted"), [(0, 1), (1, 2), (0, T)])
 def test_whatever_is_too_little_is_told_in_the_order_of_tables(stored: int, counted: int) -> None:
     result = (7, "snacks", "permanent", "http_422", "done")

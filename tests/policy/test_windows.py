@@ -184,7 +184,9 @@ def test_a_time_that_comes_twice_has_two_ends_and_one_that_is_skipped_is_the_jum
     zone: ZoneInfo, text: str, start: int, end: int
 ) -> None:
     ends: tuple[Literal["from", "to"], ...] = ("from", "to")
-    assert [local_instant_ms(text, zone, one) for one in ends] == [start, end]
+    found = [local_instant_ms(text, zone, one) for one in ends]
+    assert found == [start, end]
+    assert [type(at_ms) for at_ms in found] == [int, int]
 
 
 @given(st.text(max_size=30) | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?", fullmatch=True))
