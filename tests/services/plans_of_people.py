@@ -14,7 +14,7 @@ TERMS = Terms(10_000, canary=0)
 
 def proposed(w: World) -> None:
     """Three orders of one cause died, and Oda asks for them."""
-    story.die(3)
+    story.die(3, code="http_422")  # surely not delivered, so that no number is typed
     w.clock.advance(1_000)
     w.plan = story.ask(w.oda, terms=TERMS)
     w.clock.advance(1_000)

@@ -91,8 +91,9 @@ def check(case: Case, world: World) -> None:
         given: object = case.call(world)
     except SnackOpsError as refused:
         given = Refused(type(refused), str(refused), getattr(refused, "field", None))
-    assert given == case.gives(world)
-    assert told(seq) == case.events(world)
+    wanted, new, events = case.gives(world), told(seq), case.events(world)
+    assert given == wanted, f"\n{given}\n{wanted}"
+    assert new == events, f"\n{new}\n{events}"
 
 
 def told(seq: int) -> list[Event]:

@@ -1,0 +1,125 @@
+"""Asking for a redrive: the whole receipt, the whole row, the whole events, and each refusal."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from queue_app.models import Plan
+from queue_app.policy.errors import NotAllowed
+from queue_app.policy.filters import Filter
+from queue_app.policy.plans import EXPIRY_MS, InvalidPlan, NothingToRedrive
+from queue_app.policy.selections import by_filter, by_ids
+from queue_app.policy.terms import Terms
+from queue_app.services import plans
+from queue_app.services.receipts import Receipt
+from queue_app.store.chain import Event
+from tests.engine.rows import declare
+from tests.redrive import story
+from tests.services.told import DEACTIVATED, WAYS, WORKERS, Case, Refused, World, by_way, check
+
+pytestmark = pytest.mark.django_db
+
+
+def now(w: World) -> int:
+    return w.clock.now
+
+
+TERMS = Terms(9_000, ((1_000, 60),), 2, 1, 300, 60_000, 86_400_000, 2, 3_600_000)
+KEY = "k" * 16
+
+
+def asks(who: str = "oda", selection: Any = story.SNACKS, **more: Any) -> Callable[[World], object]:
+    more = {"note": "INC-1", "terms": TERMS} | more
+    return lambda w: plans.ask(getattr(w, who), selection, **more, **w.how)
+
+
+def asked(first: bool = True, note: str = "INC-1", at_ms: Callable[[World], int] = now, by: str = "oda") -> Any:
+    return lambda _w: Receipt(Plan.objects.latest("pk").pk, "proposed", "ask", first, by, at_ms(_w), note)
+
+
+def ask_events(selection: str, *, planned: int = 2, comment: str = "", queue: str = "snacks") -> Any:
+    def events(w: World) -> list[Event]:
+        w.plan = Plan.objects.latest("pk")
+        kept = comment and hashlib.sha256(comment.encode()).hexdigest()
+        return [
+            w.event(w.oda, "plan.ask", f"plan:{w.plan.pk}", note="INC-1", queue=queue, selection=selection,
+                    steps="[[1000, 60]]", comment=kept, rate_mj=9_000, cap=2, canary=1,
+                    stop_permille=300, canary_wait_ms=60_000, max_dead_ms=86_400_000, max_attempts=2, budget_ms=3_600_000),
+            w.program("plan.frozen", planned=planned, digest=w.plan.digest, beyond_horizon=0, too_old=0, held_elsewhere=0),
+        ]  # fmt: skip
+
+    return events
+
+
+def dead(w: World) -> None:
+    story.die(3)
+    w.clock.advance(1_000)
+
+
+def two_queues(w: World) -> None:
+    dead(w)
+    declare("drinks")
+    story.queue.enqueue("d1", 1, queue="drinks")
+    story.queue.finish("d1", story.queue.claim("w", queue="drinks")[0].token, "permanent")
+    w.clock.advance(1_000)
+
+
+def asked_before(w: World) -> None:
+    dead(w)
+    plans.ask(w.oda, story.SNACKS, TERMS, note="INC-0", form_key=KEY)
+    w.more["at_ms"] = w.clock.now
+    w.clock.advance(1_000)
+
+
+DAMAGED = Refused(InvalidPlan, "This form is damaged: load the page again.", "form_key")
+NOTHING = Refused(NothingToRedrive, "No order in quarantine is selected.", "selection")
+SELECTED = story.SNACKS.canonical()
+ASKINGS = {
+    "a filter": Case(asks(comment="why"), asked(), ask_events(SELECTED, comment="why"), dead),
+    "orders by id": Case(asks(selection=by_ids(["o1", "o3"])), asked(), ask_events("2 ids"), dead),
+    "one of them is gone": Case(asks(selection=by_ids(["o1", "zz"])), asked(), ask_events("2 ids", planned=1), dead),
+    "the same form": Case(asks(form_key=KEY, note="INC-9"), asked(False, "INC-0", lambda w: w.more["at_ms"]),
+                          before=asked_before),
+    "another's form": Case(asks("tom", form_key=KEY), lambda _w: DAMAGED, before=asked_before),
+    "a short key": Case(asks(form_key="k" * 15), lambda _w: DAMAGED, before=dead),
+    "a long key": Case(asks(form_key="k" * 65), lambda _w: DAMAGED, before=dead),
+    "no text for a key": Case(asks(form_key=5), lambda _w: DAMAGED, before=dead),
+    "an empty key": Case(asks(form_key=""), lambda _w: DAMAGED, before=dead),
+    "the longest key": Case(asks(form_key="k" * 64), asked(), ask_events(SELECTED), dead),
+    "two queues": Case(asks(selection=by_ids(["o1", "d1"])), lambda _w: Refused(
+        InvalidPlan, "The ticked orders are of several queues, and a redrive is of one.", "ids"), before=two_queues),
+    "no queue": Case(asks(selection=by_filter(Filter(queue="nope"))), lambda _w: Refused(
+        InvalidPlan, "No queue nope is declared.", "queue"), before=dead),
+    "nothing by filter": Case(asks(selection=by_filter(Filter(queue="snacks", code="x"))), lambda _w: NOTHING, before=dead),
+    "nothing by id": Case(asks(selection=by_ids(["zz"])), lambda _w: NOTHING, before=dead),
+    "an auditor": Case(asks("ada"), lambda _w: Refused(NotAllowed, WORKERS),
+                       lambda w: w.refused(w.ada, "plan", "plan:new", WORKERS), dead),
+    "somebody gone": Case(lambda w: plans.ask(w.gone(), story.SNACKS, TERMS, note="INC-1", **w.how),
+                          lambda _w: Refused(NotAllowed, DEACTIVATED),
+                          lambda w: w.refused(w.tom, "plan", "plan:new", DEACTIVATED), dead),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["console", "cli"])
+@pytest.mark.parametrize("case", ASKINGS.values(), ids=list(ASKINGS))
+def test_asking(world: World, way: dict[str, str], case: Case) -> None:
+    check(case, by_way(world, way))
+
+
+def test_what_is_kept_of_an_asking(world: World) -> None:
+    dead(world)
+    plans.ask(world.oda, story.SNACKS, TERMS, note="INC-1", comment="why", form_key=KEY)
+    row = Plan.objects.values().get()
+    at_ms = world.clock.now
+    assert row == {
+        **{column.attname: column.get_default() for column in Plan._meta.concrete_fields},
+        "id": row["id"], "queue": "snacks", "state": "proposed", "selection": SELECTED, "as_of_ms": at_ms + 1,
+        "note": "INC-1", "comment": "why", "requested_by_id": world.oda.pk, "requested_name": "oda", "form_key": KEY,
+        "created_at_ms": at_ms, "changed_at_ms": at_ms, "expires_at_ms": at_ms + EXPIRY_MS, "asked_rate_mj": 9_000,
+        "rate_mj": 9_000, "steps": "[[1000, 60]]", "cap": 2, "canary": 1, "canary_wait_ms": 60_000, "stop_permille": 300,
+        "max_dead_ms": 86_400_000, "max_attempts": 2, "budget_ms": 3_600_000, "expected": 2, "looked_at": 3,
+        "planned": 2, "frozen_after_ms": row["frozen_after_ms"], "frozen_after_seq": row["frozen_after_seq"],
+        "digest": row["digest"],
+    }  # fmt: skip
