@@ -48,6 +48,7 @@ class _Scope:
     target: str
     job_id: str = ""
     filter: Filter | None = None
+    group: Group | None = None
 
 
 @database.retried
@@ -87,10 +88,10 @@ def _scope(scope: str, job_id: str | None, group: Group | None, filter: Filter |
         raise InvalidLook("scope", gettext_noop("An investigation is of one order, one cause or one filter."))
     if scope == "job":
         return _Scope("job", f"job:{check_id(job_id)}", job_id=str(job_id))
-    if scope == "group":
-        queue, reason, code = group or ("", "", "")
+    if group is not None:
+        queue, reason, code = group
         wanted = from_canonical(Filter(queue=queue, reason=reason, code=code).canonical())
-        return _Scope("group", f"group:{queue}/{reason}/{code}", filter=wanted)
+        return _Scope("group", f"group:{queue}/{reason}/{code}", filter=wanted, group=group)
     wanted = from_canonical((filter or Filter()).canonical())
     return _Scope("filter", f"filter:{wanted.digest()}", filter=wanted)
 
@@ -137,12 +138,11 @@ def _covered(scope: _Scope, as_of_ms: int) -> tuple[int, list[Group]]:
             raise UnknownJob(gettext_noop("No order has the id %(job)s."), job=scope.job_id)
         return 1, []
     count = dead.count(scope.filter, as_of_ms).n
-    if scope.kind == "filter":
+    if scope.group is None:
         return count, coverage.covered(scope.filter, as_of_ms)
-    group = (scope.filter.queue or "", scope.filter.reason or "", scope.filter.code or "")
-    if not coverage.was_ever(group):
+    if not coverage.was_ever(scope.group):
         raise InvalidLook("group", gettext_noop("No order ever stopped for this cause."))
-    return count, [group]
+    return count, [scope.group]
 
 
 @database.retried

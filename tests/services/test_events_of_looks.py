@@ -8,7 +8,7 @@ import pytest
 
 from queue_app.models import InvestigatedGroup, Investigation
 from queue_app.policy.errors import NotAllowed, UnknownJob
-from queue_app.policy.filters import Filter
+from queue_app.policy.filters import Filter, FilterError
 from queue_app.services import looks
 from queue_app.services.looks import InvalidLook, Recorded
 from tests.redrive import story
@@ -120,3 +120,26 @@ def test_who_has_a_form_open_is_named_for_a_minute_and_leaves_no_event(world: Wo
     world.clock.advance(60_001)
     check(Case(lambda w: looks.seen(w.oda, CAUSE), lambda _w: ()), world)
     check(Case(lambda w: looks.seen(w.ada, CAUSE), lambda _w: Refused(NotAllowed, WORKERS)), world)
+
+
+UNREADABLE = Refused(FilterError, "The stored filter cannot be read.")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [("Bad Q", "permanent", "x"), ("snacks", "bad", "x"), ("snacks", "permanent", "b d"), ("", "", "")],
+    ids=str,
+)
+def test_what_can_be_no_cause_is_refused_before_anybody_is_asked(world: World, group: tuple[str, str, str]) -> None:
+    check(Case(lambda w: looks.seen(w.ada, group), lambda _w: UNREADABLE), world)
+    check(Case(look("ada", "group", group=group), lambda _w: UNREADABLE), world)
+
+
+def test_a_cause_without_a_code_is_a_cause(world: World) -> None:
+    story.die(2, code="")
+    world.clock.advance(1)
+    check(Case(look("oda", "group", group=("snacks", "permanent", "")), looked(2, ("snacks", "permanent", "")),
+               lambda w: [w.event(
+                   w.oda, "investigate", "group:snacks/permanent/", note="INC-1",
+                   investigation=Investigation.objects.latest("pk").pk, finding="cause_found", as_of_ms=w.clock.now + 1,
+                   count=2, groups=1, comment_sha256="")]), world)  # fmt: skip

@@ -30,6 +30,12 @@ QUEUE_MOVES: dict[str, tuple[Callable[..., QueueReceipt], str, tuple[Callable[..
 }
 
 
+UNDO = {
+    "close_queue": queues.reopen, "reopen_queue": queues.close, "pause_queue": queues.resume,
+    "resume_queue": queues.pause, "cancel_queue": queues.resume,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("move", QUEUE_MOVES)
 def test_a_queues_moves(world: World, way: dict[str, str], move: str) -> None:
@@ -59,6 +65,12 @@ def test_a_queues_moves(world: World, way: dict[str, str], move: str) -> None:
         ),
         Case(
             lambda w: act(w.tom, "snacks", note="INC-2", **w.how), receipt(False), before=lambda w: w.clock.advance(5)
+        ),
+        Case(
+            lambda w: act(w.tom, "snacks", **w.how),
+            receipt(True),
+            lambda w: [w.event(w.tom, move, "queue:snacks")],
+            lambda w: (UNDO[move](w.tom, "snacks"), w.clock.advance(5)),
         ),
         Case(
             lambda w: act(w.gone(), "snacks", **w.how),
@@ -106,6 +118,13 @@ def test_a_queues_limits(world: World, way: dict[str, str]) -> None:
         Case(
             lambda w: queues.set_limits(w.tom, "snacks", **w.how, **limits),  # type: ignore[arg-type]
             lambda w: QueueReceipt("snacks", "limit_queue", False, w.clock.now),
+        ),
+        Case(
+            lambda w: queues.set_limits(w.tom, "snacks", breaker_after=6, **w.how),
+            lambda w: QueueReceipt("snacks", "limit_queue", True, w.clock.now),
+            lambda w: [
+                w.event(w.tom, "limit_queue", "queue:snacks", breaker_after_before=5, breaker_after=6)
+            ],
         ),
         Case(
             lambda w: queues.set_limits(w.gone(), "snacks", **w.how),
@@ -262,6 +281,7 @@ def test_what_is_kept_of_a_filter_and_how_many(world: World) -> None:
 def test_a_bad_note_is_refused_before_anybody_is_asked(world: World) -> None:
     for call in (
         lambda: queues.close(world.ada, "snacks", note="two words"),
+        lambda: queues.set_limits(world.ada, "snacks", note="two words"),
         lambda: unblocks.unblock(world.ada, "a1", token=1, note=""),
         lambda: looks.record(world.ada, "job", "", "fixed", job_id="o1"),
     ):

@@ -16,6 +16,10 @@ OLD = Filter(queue="snacks", min_age_ms=3_600_000)
 NEW = Filter(code="")
 
 
+class Text(str):
+    """A subclass may lie about itself, so it is no text here."""
+
+
 def shown(user: User) -> list[tuple[str, bool, Filter | None]]:
     return [(named.name, named.shared, named.filter) for named in named_filters(user.pk)]
 
@@ -62,7 +66,21 @@ def test_anothers_filter_cannot_be_removed(clock: Clock, operator: User, auditor
     assert SavedFilter.objects.count() == 0
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\nb", "a\0", "\u202eabc", "\ud800", None, 5])
+def test_only_a_whole_number_names_a_filter_however_large(clock: Clock, auditor: User) -> None:
+    largest = 2**63 - 1
+    for number in (1, largest):
+        SavedFilter.objects.create(
+            pk=number, name=f"f{number}", owner=auditor, made_by=auditor, query=OLD.canonical(), at_ms=clock.now
+        )
+    for unknown in (True, "1", 1.0, None, "x", -1):
+        with pytest.raises(UnknownFilter):
+            delete(auditor, unknown)  # type: ignore[arg-type]
+    for number in (largest, 1):
+        delete(auditor, number)
+    assert SavedFilter.objects.count() == 0
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\nb", "a\0", "\u202eabc", "\ud800", None, 5, Text("a")])
 def test_names_that_cannot_be_kept(clock: Clock, operator: User, name: Any) -> None:
     with pytest.raises(InvalidName):
         save(operator, name, OLD)
