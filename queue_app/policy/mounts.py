@@ -27,7 +27,7 @@ def filesystem_of(path: str, mounts: str) -> str:
 
     The longest mount point that the path lies in counts; of two alike the later, which covers the earlier.
     """
-    best, kind = -1, ""
+    best, kind = 0, ""
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
