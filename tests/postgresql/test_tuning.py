@@ -44,3 +44,14 @@ def test_counters_are_changed_within_their_page() -> None:
     assert all_after - all_before >= 39
     # a page that is full by then makes one of many move on to the next
     assert in_place_after - in_place_before >= 0.9 * (all_after - all_before)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", ["jobs", "holds", "tombstones"])
+def test_an_id_stands_in_one_index_alone(table: str) -> None:
+    """A second one, for LIKE, would find nothing that a range in the first does not, and would cost every move."""
+    column = "id" if table == "jobs" else "job_id"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT indexdef FROM pg_indexes WHERE tablename = '{table}'")
+        (only,) = [row[0] for row in cursor.fetchall() if f"({column})" in row[0] or f"({column} varchar" in row[0]]
+    assert "UNIQUE" in only
