@@ -25,7 +25,7 @@ def test_what_stands_is_left_alone() -> None:
 
 
 def refuse_changes(execute, sql, params, many, context):
-    assert "ALTER TABLE" not in sql
+    assert not sql.startswith(("ALTER", "DROP"))
     return execute(sql, params, many, context)
 
 
@@ -47,7 +47,7 @@ def test_counters_are_changed_within_their_page() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("table", ["jobs", "holds", "tombstones"])
+@pytest.mark.parametrize("table", tuning.WITHOUT_TWINS)
 def test_an_id_stands_in_one_index_alone(table: str) -> None:
     """A second one, for LIKE, would find nothing that a range in the first does not, and would cost every move."""
     column = "id" if table == "jobs" else "job_id"
