@@ -62,6 +62,20 @@ def unbegun(w: World) -> None:
     w.plan.refresh_from_db()
 
 
+def halfway(w: World) -> None:
+    """One of three was redriven and delivered, then Oda paused it; the round left its traces."""
+    approved(w)
+    assert ticks.begin(w.plan.pk)
+    assert ticks.tick(w.plan.pk).redriven == 1
+    assert story.work() == 1
+    batches.set_pace(w.oda, w.plan.pk, 5_000)
+    batches.pause(w.oda, w.plan.pk)
+    traces = {"ran_ms": 5, "canary_drawn": True, "canary_sent_at_ms": 7, "solo": True}
+    Plan.objects.filter(pk=w.plan.pk).update(**traces)
+    w.clock.advance(1_000)
+    w.plan.refresh_from_db()
+
+
 def silent(w: World) -> None:
     """Its trial fell silent."""
     running(w)

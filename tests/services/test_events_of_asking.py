@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 
 from queue_app.models import Plan
 from queue_app.policy.errors import NotAllowed
@@ -123,3 +124,79 @@ def test_what_is_kept_of_an_asking(world: World) -> None:
         "planned": 2, "frozen_after_ms": row["frozen_after_ms"], "frozen_after_seq": row["frozen_after_seq"],
         "digest": row["digest"],
     }  # fmt: skip
+
+
+SMALL = Terms(9_000)
+
+
+@pytest.mark.parametrize(
+    ("room", "state", "looked_at"), [(8, "proposed", 7), (7, "proposed", 7), (6, "freezing", 0), (4, "freezing", 0)]
+)
+def test_a_list_is_made_at_once_when_it_is_small_enough(
+    world: World, monkeypatch: pytest.MonkeyPatch, room: int, state: str, looked_at: int
+) -> None:
+    """In chunks of a quarter of what is made while the person waits."""
+    monkeypatch.setattr(plans, "IN_REQUEST", room)
+    sizes: list[int] = []
+    step = plans.freezing.step
+
+    def counted(pk: int, size: int, **more: Any) -> Any:
+        sizes.append(size)
+        return step(pk, size, **more)
+
+    monkeypatch.setattr(plans.freezing, "step", counted)
+    story.die(7)
+    world.clock.advance(1_000)
+    receipt = plans.ask(world.oda, story.SNACKS, SMALL, note="INC-1")
+    plan = Plan.objects.get()
+    assert (receipt.state, plan.state, plan.expected, plan.looked_at) == (state, state, 7, looked_at)
+    assert sizes[:1] == ([room // 4] if state == "proposed" else [])
+
+
+def test_a_cap_makes_a_large_selection_a_small_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "IN_REQUEST", 4)
+    story.die(7)
+    world.clock.advance(1_000)
+    receipt = plans.ask(world.oda, story.SNACKS, Terms(9_000, cap=2, canary=0), note="INC-1")
+    assert (receipt.state, Plan.objects.get().expected, Plan.objects.get().planned) == ("proposed", 2, 2)
+
+
+def test_a_selection_that_is_too_large_to_count_is_left_to_the_redriver(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.die(3)
+    world.clock.advance(1_000)
+    for counted, expected in ((2, 2_001), (2_000, 2_001), (2_001, 2_001), (5_000, 5_000)):
+        monkeypatch.setattr(plans.dead, "count", lambda *_any, n=counted: plans.dead.Count(n, exact=False))
+        receipt = plans.ask(world.oda, story.SNACKS, SMALL, note="INC-1")
+        assert (receipt.state, Plan.objects.get(pk=receipt.plan).expected) == ("freezing", expected)
+
+
+def test_what_dies_in_the_instant_of_asking_belongs_and_what_dies_later_does_not(world: World) -> None:
+    ids = story.die(2)
+    now_ms = world.clock.now
+    for selection in (story.SNACKS, by_ids(ids)):
+        early = Case(lambda w, s=selection: plans.ask(w.oda, s, SMALL, note="INC-1", now_ms=now_ms - 1),
+                     lambda _w: NOTHING)  # fmt: skip
+        check(early, world)
+    receipt = plans.ask(world.oda, story.SNACKS, SMALL, note="INC-1", now_ms=now_ms)
+    world.plan = Plan.objects.get()
+    assert (receipt.at_ms, world.plan.as_of_ms, world.plan.planned) == (now_ms, now_ms + 1, 2)
+
+
+def test_the_same_form_sent_twice_at_once_makes_one_redrive(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second finds no plan yet, writes, is refused by the database, and gives the first's receipt."""
+    asked_before(world)
+    known, first = plans._known, True
+
+    def late(form_key: str | None, actor: Any) -> Receipt | None:
+        nonlocal first
+        seen, first = (None if first else known(form_key, actor)), False
+        return seen
+
+    monkeypatch.setattr(plans, "_known", late)
+    check(Case(asks(form_key=KEY), asked(False, "INC-0", lambda w: w.more["at_ms"])), world)
+    monkeypatch.setattr(plans, "_known", lambda *_any: None)
+    with pytest.raises(IntegrityError):
+        asks(form_key=KEY)(world)
+    assert Plan.objects.count() == 1

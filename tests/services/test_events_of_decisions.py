@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 
-from queue_app.models import Approval, AuditEvent, Plan
+from queue_app.models import Approval, AuditEvent, Plan, RedriveOutcome
 from queue_app.policy.approvals import Grant, Tightening
 from queue_app.policy.errors import InvalidNote, NotAllowed
 from queue_app.policy.plans import EXPIRY_MS, InvalidPlan, PlanMoved, UnknownPlan
@@ -18,7 +18,7 @@ from queue_app.services.receipts import Receipt
 from queue_app.store.chain import Event
 from tests.conftest import PASSWORD
 from tests.redrive import story
-from tests.services.plans_of_people import mixed, paused, proposed, running, stood
+from tests.services.plans_of_people import halfway, mixed, paused, proposed, running, stood
 from tests.services.told import DEACTIVATED, LEADS, Case, Refused, World, check
 
 pytestmark = pytest.mark.django_db
@@ -163,6 +163,7 @@ PLAIN = ("approve", 3, 10_000, 0, ())
 TRIAL = ("approve", 3, 10_000, 2, ())
 STRICT = ("approve", 2, 2_500, 3, (REFUSED_CAUSE,))
 REJECT = ("reject", 3, 10_000, 0, ())
+SLOWER = ("approve", 2, 5_000, 10, ())
 AGAIN = ("approve", 3, 10_000, 10, ())
 ROUND: dict[str, Any] = {"round": 1, "round_at_ms": now, "expires_at_ms": lambda w: w.clock.now + EXPIRY_MS}
 LOOK_AGAIN = "The list or the round changed since this page was loaded: look again."
@@ -183,6 +184,12 @@ DECISIONS = {
                           + " Left out: permanent/http_422."), mixed),
     "go on": Case(decides(), decided("approved", AGAIN, **ROUND | {"round": 2}, why="", canary=10, canary_passed=False),
                   told(AGAIN, "tom approves R-{}: 3 orders at up to 10/s, with a trial of 10 first. " + END), paused),
+    "go on halfway": Case(decides(), decided("approved", SLOWER, **ROUND | {"round": 2}, why="", canary=10, ran_ms=0,
+                                             canary_passed=False, canary_drawn=False, canary_sent_at_ms=None,
+                                             approved_rate_mj=5_000,
+                                             round_outcome=lambda _w: RedriveOutcome.objects.latest("pk").pk),
+                          told(SLOWER, "tom approves R-{}: 2 orders at up to 5/s, with a trial of 10 first. " + END),
+                          halfway),
     "reject": Case(decides("reject", comment="never"), decided("rejected", REJECT, ended_at_ms=now),
                    told(REJECT, "tom rejects R-{}: 3 orders stay in quarantine. " + END, comment="never"), proposed),
     "an operator": Case(decides(who="oda"), *refused(LEADS, who="oda"), proposed),
