@@ -91,8 +91,6 @@ def _stands(plan: Plan, move: str) -> bool:
 
 
 def _changes(move: str, now: int) -> dict[str, object]:
-    if move == "pause":
-        return {"why": BY_PERSON}
     if move == "resume":
         return {"why": "", "expires_at_ms": now + EXPIRY_MS}
     return {"why": BY_PERSON}

@@ -88,7 +88,7 @@ def _take_back(user: User, plan_id: int, move: str, note: str, channel: str, pro
     let_run_out(plan_id)
     with recorded(user, move, f"plan:{plan_id}", channel=channel, proof=proof), database.write():
         actor = actor_of(user, channel=channel, proof=proof)
-        require(actor, "withdraw" if move == "withdraw" else "stop")
+        require(actor, "withdraw")  # for both, as policy.plans.MOVES says
         plan = locked(plan_id)
         if move == "withdraw" and plan.requested_by_id != actor.id:
             raise NotAllowed(gettext_noop("A redrive is withdrawn by the person who asked for it."))
