@@ -90,8 +90,11 @@ def test_every_order_acknowledged_before_it_began_is_in_it_while_two_writers_go_
             stack.callback(writer.kill)
         before = [writer.stdout.readline().strip() for writer in writers for _ in range(10)]
         backups.make(tmp_path / "monday")
-        written = [writer.communicate("stop\n", timeout=60)[0].split() for writer in writers]
-        assert [writer.returncode for writer in writers] == [0, 0]
+        for writer in writers:
+            writer.stdin.close()
+        # read to the end, not by `communicate`: it passes by what `readline` has taken in beyond its line
+        written = [writer.stdout.read().split() for writer in writers]
+        assert [writer.wait(60) for writer in writers] == [0, 0]
     assert all(written), "the writers did not go on"
     done = backups.restore(tmp_path / "monday", new_place.into)
     assert done.problems == ()
