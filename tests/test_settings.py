@@ -2,10 +2,12 @@
 
 import os
 import runpy
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
@@ -16,7 +18,7 @@ OURS = ("SNACKOPS_", "DATABASE_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "CS
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """Reads the settings file with these variables and no others of the product; its names are the answer."""
 
     def read(**variables: str) -> dict[str, Any]:
@@ -28,7 +30,9 @@ def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             monkeypatch.setenv(name, value)
         return runpy.run_path(str(FILE))
 
-    return read
+    logging = structlog.get_config()
+    yield read
+    structlog.configure(**logging)  # the file sets it anew, and loggers in use would keep what later tests do not see
 
 
 def test_without_any_variable_everything_is_on_the_safe_side(load, tmp_path: Path) -> None:
