@@ -1,8 +1,8 @@
 """How fast orders are frozen and redriven: `python -m tests.bench.bench_redrive [ORDERS]` prints a table;
 `python -m tests.bench.bench_redrive freeze 1000000` only makes a list of so many.
 
-On a fresh SQLite database, or with DATABASE_URL on that (empty) one. `full speed` ticks without a rate, which no person
-can choose; the other rows are a real redriver beside a worker that asks for orders all the time.
+Each measure on a fresh database: an SQLite file, or one on the PostgreSQL server of DATABASE_URL. `full speed` ticks without
+a rate, which no person can choose; the other rows are a real redriver beside a worker that asks for orders all the time.
 """
 
 import bisect
@@ -13,9 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
 
 ORDERS = 20_000
 
@@ -236,11 +240,28 @@ MEASURES: dict[str, Callable[..., dict[str, float]]] = {
 }
 
 
+@contextmanager
+def _database() -> Iterator[dict[str, str]]:
+    """The variables of a database of one measure's own: on the server of DATABASE_URL, or a file where there is none."""
+    url = os.environ.get("DATABASE_URL", "")
+    if not url.startswith("postgres"):
+        yield {}
+        return
+    name = f"bench_{time.time_ns()}"
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            yield {"DATABASE_URL": urlsplit(url)._replace(path=f"/{name}").geturl()}
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def _fresh(name: str, *arguments: object) -> dict[str, float]:
     """One measure in a process and a database of its own."""
-    with tempfile.TemporaryDirectory(prefix="snackops-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="snackops-bench-") as folder, _database() as variables:
         environ = {
             **os.environ,
+            **variables,
             "SNACKOPS_DATA": folder,
             "DJANGO_SETTINGS_MODULE": "snackops.settings",
             "SNACKOPS_LOG_LEVEL": "ERROR",
@@ -262,19 +283,19 @@ def main(arguments: list[str]) -> None:
         _print(f"a list of {n:,}", _fresh("freeze", n))
         return
     n = int(arguments[0]) if arguments else ORDERS
-    for title, row in (
-        *((f"full speed, bite {bite}", _fresh("full_speed", n, bite)) for bite in (200, 1_000)),
-        ("1/s, 1 redrivers", _fresh("at_rate", 1, 62, 1)),
-        *((f"{rate}/s, {k} redrivers", _fresh("at_rate", rate, 20, k)) for rate, k in ((50, 1), (500, 1), (500, 2))),
-        ("two redrivers, four workers", _fresh("crowd", n, 500)),
+    for title, name, *rest in (
+        *((f"full speed, bite {bite}", "full_speed", n, bite) for bite in (200, 1_000)),
+        ("1/s, 1 redrivers", "at_rate", 1, 62, 1),
+        *((f"{rate}/s, {k} redrivers", "at_rate", rate, 20, k) for rate, k in ((50, 1), (500, 1), (500, 2))),
+        ("two redrivers, four workers", "crowd", n, 500),
     ):
-        _print(title, row)
+        _print(title, _fresh(name, *rest))
 
 
 def _print(title: str, row: dict[str, float]) -> None:
     print(title)
     for name, value in row.items():
-        print(f"  {name:<22} {value:>12,.1f}")
+        print(f"  {name:<22} {value:>12,.1f}", flush=True)
 
 
 if __name__ == "__main__":
