@@ -116,6 +116,12 @@ def number(value: int | None) -> str:
     return mark_safe(f"{value:,}")  # noqa: S308 - digits and commas; a list has hundreds of them
 
 
+@register.filter
+def filled(pattern: str, value: str) -> str:
+    """A sentence that was translated once for a long list, with each row's own value in the place of its `{}`."""
+    return pattern.replace("{}", value)
+
+
 @register.simple_tag
 def share(part: int, whole: int) -> str:
     """Part of whole in per cent; of nothing it is `none`. Something is never 0 %, and not all is never 100 %."""

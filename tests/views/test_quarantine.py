@@ -156,6 +156,7 @@ def test_rows_can_be_ticked_by_those_who_may_ask_for_a_redrive(
     page = console.get(LIST).text
     assert f'<form method="post" action="{reverse("redrive_new")}"' in page
     assert page.count('name="ids" value="a') == 2
+    assert page.count('aria-label="Tick order a') == 2
     assert 'data-check-all="ids"' in page
     assert "data-checked-count" in page
     read_only = auditor_console.get(LIST).text

@@ -178,3 +178,7 @@ def test_numbers_are_grouped_alike_in_every_language(value: int | None, said: st
     for language in ("en", "ja", "zh-hans", "de"):
         with translation.override(language):
             assert words.number(value) == said
+
+
+def test_a_sentence_for_a_long_list_is_filled_for_each_row() -> None:
+    assert [words.filled("注文 {} を選ぶ", order) for order in ("a-1", "b:2")] == ["注文 a-1 を選ぶ", "注文 b:2 を選ぶ"]
