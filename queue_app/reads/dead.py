@@ -112,9 +112,8 @@ def _merged(streams: list[Sql], condition: Sql, limit: int, newest_first: bool) 
         sql, given = all_of([stream, condition])
         queries.append(f"SELECT {_COLUMNS} FROM jobs AS j WHERE {sql} {order_by(newest_first)} LIMIT %s")
         values += [*given, limit]
-    if (
-        len(queries) == 1
-    ):  # in order as it comes: sorting it once more keeps a writer of SQLite waiting half as long again
+    if len(queries) == 1:
+        # in order as it comes: sorting it once more keeps a writer of SQLite waiting half as long again
         text = queries[0]
     else:
         parts = " UNION ALL ".join(f"SELECT * FROM ({query}) AS s" for query in queries)

@@ -18,8 +18,7 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 from psycopg.waiting import Ready, Wait
 
-Statement = tuple[str, Sequence[Any]]
-Rows = list[tuple[Any, ...]]
+from queue_app.store.statements import Rows, Statement
 
 _BAD = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 _known: WeakKeyDictionary[Any, dict[str, bytes]] = WeakKeyDictionary()

@@ -237,14 +237,22 @@ def test_two_people_make_it_stricter_slow_it_down_pause_and_stop_it(
     context.close()
 
 
-def test_a_pace_that_somebody_types_outlives_a_change_of_state(
+def at_a_running_redrive(
     page: Page, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
-) -> None:
+) -> Plan:
+    """The operator looks at a redrive that the lead has approved."""
     quick_bad_night()
     plan = ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(20_000, canary=2))
     approve(team_lead, plan)
     sign_in(operator)
     page.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    return plan
+
+
+def test_a_pace_that_somebody_types_outlives_a_change_of_state(
+    page: Page, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
+) -> None:
+    plan = at_a_running_redrive(page, live_server, operator, team_lead, sign_in)
     pace = page.get_by_label("Orders per second")
     pace.fill("0.5")
     batches.pause(team_lead, plan.pk)  # somebody else, while this person still types
@@ -264,11 +272,7 @@ def test_a_pace_that_somebody_types_outlives_a_change_of_state(
 def test_a_redrive_that_ends_while_somebody_types_asks_until_its_page_is_whole(
     page: Page, live_server: Any, operator: User, team_lead: User, sign_in: Callable[[User], None]
 ) -> None:
-    quick_bad_night()
-    plan = ask(operator, by_group("snacks", "exhausted", "http_503"), Terms(20_000, canary=2))
-    approve(team_lead, plan)
-    sign_in(operator)
-    page.goto(live_server.url + reverse("redrive", args=[plan.pk]))
+    plan = at_a_running_redrive(page, live_server, operator, team_lead, sign_in)
     page.get_by_label("Orders per second").fill("0.5")
     batches.stop(team_lead, plan.pk)
     expect(page.locator(".headline")).to_contain_text("tom stopped")
