@@ -1,60 +1,21 @@
 """The gate of a queue as its workers meet it: one rate for all, and a receiver that fails everything is left alone."""
 
-from typing import Any
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queue_app.models import AuditEvent, Gate, Job
+from queue_app.models import Gate, Job
 from queue_app.policy.attempts import Result
 from queue_app.policy.breakers import ASKED, SILENT_MS
 from queue_app.policy.buckets import JOB_UJ, capacity_uj
 from queue_app.services import leases, queue
 from queue_app.store import queues as store
 from tests.engine.rows import LEASE, T, declare, put, row, take
+from tests.services.gates_of_queues import WAIT, fail, fail_lately, gate, opened, told
 
 pytestmark = pytest.mark.django_db
-WAIT = 30_000
-
-
-def gate(name: str = "snacks") -> Any:
-    """The stored gate."""
-    return Gate.objects.get(pk=name)
-
-
-def fail(n: int, *, at: int = T, code: str = "http_503", outcome: str = "retry", max_attempts: int = 3) -> None:
-    """So many deliveries in a row end so; the orders are put in for it."""
-    for _ in range(n):
-        job_id = f"f-{Job.objects.count()}"
-        put(job_id, at=at, max_attempts=max_attempts)
-        lease = take(at=at)
-        if outcome == "unknown":
-            assert leases.record_unknown(lease.id, lease.token, code, now_ms=at)
-        else:
-            assert queue.finish(lease.id, lease.token, outcome, code=code, now_ms=at)
-
-
-def opened(after: int = 3) -> None:
-    """A queue whose breaker opened at T, with two orders that nobody has tried."""
-    declare(breaker_after=after, breaker_wait_ms=WAIT, budget_ms=10**9)
-    fail_lately()
-    fail(after - 1)
-    put("x-1", "x-2")
-
-
-def fail_lately() -> None:
-    """One failure, as long before T as the fewest must last; its order is in quarantine and in nobody's way."""
-    fail(1, at=T - SILENT_MS, max_attempts=1)
-
-
-def told(prefix: str = "breaker.") -> list[tuple[str, str, str]]:
-    """What the record has of the breaker: action, target, detail."""
-    found = AuditEvent.objects.filter(action__startswith=prefix).order_by("-seq")
-    return list(found.values_list("action", "target", "detail"))
-
 
 # --- the rate -------------------------------------------------------------------------------------------------------
 
