@@ -59,11 +59,11 @@ def _carry_out(endings: dict[str, _Ending], now: int) -> dict[str, str]:
     states = dict.fromkeys(ends.complete(done, now), "done")
     states |= dict.fromkeys(ends.retry(waits, now), "pending")
     states |= dict.fromkeys(ends.quarantine(deaths, now), "dead")
-    _record([ending for job_id, ending in endings.items() if job_id in states], states, now)
+    _record([ending for job_id, ending in endings.items() if job_id in states], now)
     return states
 
 
-def _record(moved: Sequence[_Ending], states: dict[str, str], now: int) -> None:
+def _record(moved: Sequence[_Ending], now: int) -> None:
     evidence.add_failures(
         [
             FailureRow(job.id, job.token, job.attempts, result.outcome, result.code, job.owner or "")
@@ -75,10 +75,10 @@ def _record(moved: Sequence[_Ending], states: dict[str, str], now: int) -> None:
     evidence.add_redrive_outcomes(
         [_end(job, decision) for _, job, decision in moved if job.redriven and not isinstance(decision, RetryAt)], now
     )
-    by_queue: dict[str, list[tuple[Result, str]]] = {}
+    by_queue: dict[str, list[Result]] = {}
     asked = set()
     for result, job, _ in moved:
-        by_queue.setdefault(job.queue, []).append((result, states[job.id]))
+        by_queue.setdefault(job.queue, []).append(result)
         if result.outcome != "ok" or job.troubled:
             asked.add(job.queue)
     for queue in sorted(asked):  # while all is well there is nothing to tell

@@ -59,13 +59,12 @@ def took(grant: Grant, policy: QueuePolicy, leases: Sequence[Lease], now_ms: int
         _surely(gates.move(gate, breakers.probing(gate.breaker, probe.id, probe.token)), policy.name)
 
 
-def ended(queue: str, ends: Sequence[tuple[Result, str]], now_ms: int) -> None:
-    """These attempts of one queue have ended together, each with the job's new state, in any order.
+def ended(queue: str, results: Sequence[Result], now_ms: int) -> None:
+    """These attempts of one queue have ended together, in any order.
 
     An answer that proves nothing comes as outcome `unknown`. As long as the receiver works this writes nothing, and a
     failure beside an answer is no sign against it.
     """
-    results = [result for result, _state in ends]
     seen = gates.read(queue).breaker
     fails = any(breakers.told(result.outcome, result.code) == FAILS for result in results)
     if seen.state == CLOSED and not seen.failed_in_row and not fails:

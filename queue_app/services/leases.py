@@ -181,7 +181,7 @@ def record_unknown(id: str, token: int, code: str, *, now_ms: int | None = None)
         row = FailureRow(id, token, job.attempts, "unknown", code, job.owner or "")
         first = bool(evidence.add_failures([row], now))
         if first:
-            gates.ended(job.queue, [(Result(id, token, "unknown", code), "leased")], now)
+            gates.ended(job.queue, [Result(id, token, "unknown", code)], now)
         return first
 
 

@@ -17,9 +17,9 @@ from tests.services.gates_of_queues import WAIT, gate, opened, told
 pytestmark = pytest.mark.django_db
 
 
-def ends(*told_of: tuple[str, str]) -> list[tuple[Result, str]]:
+def ends(*told_of: tuple[str, str]) -> list[Result]:
     """Attempts that ended together, by outcome and code."""
-    return [(Result(f"e-{n}", 1, outcome, code), "pending") for n, (outcome, code) in enumerate(told_of)]
+    return [Result(f"e-{n}", 1, outcome, code) for n, (outcome, code) in enumerate(told_of)]
 
 
 BUSY, GONE = ("retry", "http_503"), ("retry", "timeout_read")
