@@ -124,6 +124,12 @@ def test_a_statement_takes_so_many_at_most_and_none_is_forgotten(monkeypatch: py
     assert changed == {one.id: whole(one, seq) for seq, one in enumerate(some, 11)}
 
 
+def test_an_order_without_a_place_is_a_mistake_that_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "next_seqs", lambda n: list(range(n - 1)))
+    with pytest.raises(ValueError, match="shorter"):
+        arrivals.insert(PAIR, AT)
+
+
 INSERT = (
     f"INSERT INTO jobs ({COLUMNS}) SELECT g.id, g.seq, g.queue, g.order_key, g.quantity, g.payload, g.max_attempts, "
     "g.deadline, 'pending', '', '', 0, 0, %s, %s, %s, 0, 0 FROM "

@@ -126,8 +126,38 @@ def test_an_attempt_that_was_none_is_not_given_back() -> None:
     assert Job.objects.get().attempts == 0
 
 
-def test_nothing_to_end_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked().stand_in(monkeypatch, ends, jobs)
-    for move, _, _ in MOVES:
-        assert move([]) == set()
+GIVEN = "unnest(%s::text[], %s::bigint[]"
+OWNED = "WHERE jobs.id = g.id AND jobs.state = 'leased' AND jobs.token = g.token RETURNING jobs.id"
+LEAVES = "owner = NULL, lease_until = NULL, changed_at_ms = %s FROM"
+ASKED = [
+    f"UPDATE jobs SET state = 'done', {LEAVES} {GIVEN}) AS g(id, token) {OWNED}",
+    f"UPDATE jobs SET state = 'pending', available_at = g.at_ms, waited_ms = jobs.waited_ms + g.wait_ms, {LEAVES} "
+    f"{GIVEN}, %s::bigint[], %s::bigint[]) AS g(id, token, at_ms, wait_ms) {OWNED}",
+    f"UPDATE jobs SET state = 'dead', reason = g.reason, code = g.code, {LEAVES} "
+    f"{GIVEN}, %s::text[], %s::text[]) AS g(id, token, reason, code) {OWNED}",
+    "UPDATE jobs SET state = 'pending', available_at = %s, attempts = CASE WHEN jobs.attempts > 0 THEN jobs.attempts - 1 "
+    f"ELSE 0 END, {LEAVES} {GIVEN}) AS g(id, token) {OWNED}",
+    "UPDATE jobs SET lease_until = CASE WHEN jobs.lease_until > g.until THEN jobs.lease_until ELSE g.until END FROM "
+    f"{GIVEN}, %s::bigint[]) AS g(id, token, until) {OWNED}",
+]
+
+
+def test_each_end_is_one_statement_and_nothing_to_end_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked([("a",)], [("a",)], [("b",)], [], [("a",), ("b",)]).stand_in(monkeypatch, ends, jobs, given)
+    assert [move([]) for move, _, _ in MOVES] == [set()] * 5
     assert asked.statements == []
+    assert [move([("b", 4), ("a", 5)]) for move, _, _ in MOVES] == [{"a"}, {"a"}, {"b"}, set(), {"a", "b"}]
+    proofs = [["b", "a"], [4, 5]]
+    assert asked.statements == list(
+        zip(
+            ASKED,
+            (
+                [NOW, *proofs],
+                [NOW, *proofs, [AT + 4, AT + 5], [40, 50]],
+                [NOW, *proofs, ["exhausted", "exhausted"], ["http_504", "http_505"]],
+                [NOW, NOW, *proofs],
+                [*proofs, [AT + 30_004, AT + 30_005]],
+            ),
+            strict=True,
+        )
+    )

@@ -1,5 +1,7 @@
 """Rows that are only added, by themselves: whole rows, at most one for each job and token, counts by name."""
 
+from collections.abc import Callable
+
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -123,17 +125,14 @@ def test_nothing_to_add_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_session_counts_in_a_place_of_its_own(
     monkeypatch: pytest.MonkeyPatch, postgresql: bool, slot: str
 ) -> None:
-    asked = Asked().stand_in(monkeypatch, evidence, given, postgresql=postgresql)
-    evidence.note_late_finishes([("b", 2, "ok"), ("a", 1, "retry")], AT)
-    (_, first), count = asked.statements
-    assert count == (
+    asked = Asked().stand_in(monkeypatch, evidence, postgresql=postgresql)
+    evidence.tally("x", 2)
+    evidence.tally("y")
+    sql = (
         f"INSERT INTO tallies AS t (name, slot, n) VALUES (%s, {slot}, %s) "
-        "ON CONFLICT (name, slot) DO UPDATE SET n = t.n + excluded.n",
-        ["late_finish", 2],
+        "ON CONFLICT (name, slot) DO UPDATE SET n = t.n + excluded.n"
     )
-    assert first == (
-        [AT, ["a", "b"], [1, 2], ["retry", "ok"]] if postgresql else [AT, '[["a", 1, "retry"], ["b", 2, "ok"]]']
-    )
+    assert asked.statements == [(sql, ["x", 2]), (sql, ["y", 1])]
 
 
 @pytest.mark.parametrize("postgresql", [False, True])
@@ -141,6 +140,54 @@ def test_two_hosts_that_refuse_the_same_finish_at_once_do_not_fail(
     monkeypatch: pytest.MonkeyPatch, postgresql: bool
 ) -> None:
     asked = Asked().stand_in(monkeypatch, evidence, given, postgresql=postgresql)
-    evidence.note_late_finishes([("a", 1, "retry")], AT)
-    end = "AND l.token = g.token)" + (" ON CONFLICT DO NOTHING" if postgresql else "")
-    assert asked.statements[0][0].endswith(end)
+    evidence.note_late_finishes([("b", 2, "ok"), ("a", 1, "retry")], AT)
+    (sql, values), (_, count) = asked.statements
+    assert count == ["late_finish", 2]
+    assert sql == (
+        f"INSERT INTO late_finishes (job_id, token, at_ms, outcome) SELECT g.job_id, g.token, %s, g.outcome "
+        f"FROM {evidence._LATE.table} WHERE NOT EXISTS (SELECT 1 FROM late_finishes AS l WHERE l.job_id = g.job_id AND "
+        "l.token = g.token)" + (" ON CONFLICT DO NOTHING" if postgresql else "")
+    )
+    both = [["a", "b"], [1, 2], ["retry", "ok"]]
+    assert values == [AT, *(both if postgresql else ['[["a", 1, "retry"], ["b", 2, "ok"]]'])]
+
+
+ASKED = [
+    (
+        lambda: evidence.add_failures([FailureRow("b", 2, 3, "retry", "c", "w")], AT),
+        "INSERT INTO failures (job_id, token, attempt, at_ms, outcome, code, worker) SELECT g.job_id, g.token, g.attempt, "
+        "%s, g.outcome, g.code, g.worker FROM unnest(%s::text[], %s::bigint[], %s::integer[], %s::text[], %s::text[], "
+        "%s::text[]) AS g(job_id, token, attempt, outcome, code, worker) WHERE NOT EXISTS (SELECT 1 FROM failures AS f "
+        "WHERE f.job_id = g.job_id AND f.token = g.token) RETURNING job_id, token",
+        [AT, ["b"], [2], [3], ["retry"], ["c"], ["w"]],
+        {("a", 1)},
+    ),
+    (
+        lambda: evidence.last_codes(["b", "a"]),
+        "SELECT f.job_id, f.code FROM unnest(%s::text[]) AS g(name) JOIN failures AS f ON f.job_id = g.name "
+        "WHERE f.token = (SELECT max(l.token) FROM failures AS l WHERE l.job_id = g.name)",
+        [["a", "b"]],
+        {"a": 1},
+    ),
+    (
+        lambda: evidence.add_redrive_outcomes([End("b", "dead", "permanent", "c", 5)], AT),
+        "INSERT INTO redrive_outcomes (job_id, token, queue, batch, was_reason, was_code, outcome, reason, code, "
+        "end_token, at_ms) SELECT r.job_id, r.token, r.queue, r.batch, r.reason, r.code, "
+        "CASE WHEN g.state = 'done' THEN 'done' WHEN r.reason = g.reason AND r.code = g.code THEN 'dead_same' "
+        "ELSE 'dead_other' END, g.reason, g.code, g.token, %s FROM unnest(%s::text[], %s::text[], %s::text[], "
+        "%s::text[], %s::bigint[]) AS g(job_id, state, reason, code, token) JOIN redrives AS r "
+        "ON r.job_id = g.job_id WHERE r.token = (SELECT max(l.token) FROM redrives AS l WHERE l.job_id = g.job_id) "
+        "AND NOT EXISTS (SELECT 1 FROM redrive_outcomes AS o WHERE o.job_id = r.job_id AND o.token = r.token)",
+        [AT, ["b"], ["dead"], ["permanent"], ["c"], [5]],
+        None,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("add", "sql", "values", "gives"), ASKED, ids=["failures", "last_codes", "outcomes"])
+def test_one_statement_serves_them_all(
+    monkeypatch: pytest.MonkeyPatch, add: Callable[[], object], sql: str, values: list[object], gives: object
+) -> None:
+    asked = Asked([("a", 1)]).stand_in(monkeypatch, evidence, given)
+    assert add() == gives
+    assert asked.statements == [(sql, values)]
