@@ -68,6 +68,68 @@ def test_patience_has_an_end_and_what_comes_then_is_not_waited_for(monkeypatch: 
         queue.enqueue("h", 1)
 
 
+FULL = QueueFull("The queue is full.")
+# what the queue answers to each look, the waits between, and what the orders are told in the end
+PATIENCE = [
+    (0.0, [["accepted", FULL]], [], ["accepted", FULL]),
+    (1.0, [["accepted", "duplicate"]], [], ["accepted", "duplicate"]),
+    (0.2, [[FULL], [FULL], [FULL], [FULL]], [0.05, 0.1, 0.05], [FULL]),
+    (0.05, [[FULL], [FULL]], [0.05], [FULL]),
+    (4.0, [[FULL]] * 9, [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 0.45], [FULL]),
+    (0.2, [[FULL, FULL], [FULL, "duplicate"], [FULL], ["accepted"]], [0.05, 0.1, 0.05], ["accepted", "duplicate"]),
+    (
+        0.2, [["duplicate", FULL, "accepted", FULL], [FULL, "accepted"], [FULL], [FULL], [FULL]],
+        [0.05, 0.05, 0.1, 0.05], ["duplicate", FULL, "accepted", "accepted"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wait_s", "looks", "waits", "answers"), PATIENCE)
+def test_the_steps_of_patience(
+    monkeypatch: pytest.MonkeyPatch, wait_s: float, looks: list[list[object]], waits: list[float], answers: list[object]
+) -> None:
+    """Each step is twice as long, up to a second and to the end; when one gets in, it all begins anew."""
+    paused, asked = Waits(monkeypatch, ends=0), list[int]()
+    coming = iter(looks)
+
+    def take(some: list[Mapping[str, object]]) -> Sequence[object]:
+        asked.append(len(some))
+        return next(coming)
+
+    assert patiently(take, wait_s, pause=paused)(orders(len(looks[0]))) == answers
+    assert paused.waited_s == pytest.approx(waits)
+    assert asked == [len(look) for look in looks]
+    assert next(coming, None) is None
+
+
+def test_after_waiting_in_vain_the_next_that_gets_in_brings_the_patience_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = Waits(monkeypatch, ends=0)
+    looks = iter([[FULL], [FULL], [FULL], ["duplicate", FULL], ["accepted", FULL], ["accepted"], [FULL], ["accepted"]])
+    take = patiently(lambda _orders: next(looks), 0.05, pause=paused)
+    assert [take(orders(n)) for n in (1, 1, 2, 2, 1)] == [
+        [FULL], [FULL], ["duplicate", FULL], ["accepted", "accepted"], ["accepted"],
+    ]  # fmt: skip
+    assert paused.waited_s == [0.05] * 3, "the first, and those after one had got in"
+
+
+def test_only_those_that_found_no_room_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    looks = iter([["accepted", FULL, "duplicate", FULL], ["accepted", FULL], ["accepted"]])
+
+    def take(some: list[Mapping[str, object]]) -> Sequence[object]:
+        asked.append([order["id"] for order in some])
+        return next(looks)
+
+    patiently(take, 1, pause=Waits(monkeypatch, ends=0))(orders(4))
+    assert asked == [["f-0", "f-1", "f-2", "f-3"], ["f-1", "f-3"], ["f-3"]]
+
+
+def test_one_answer_too_few_is_a_mistake_that_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([[FULL, FULL], ["accepted"]])
+    with pytest.raises(ValueError, match="shorter"):
+        patiently(lambda _orders: next(looks), 1, pause=Waits(monkeypatch, ends=0))(orders(2))
+
+
 def test_the_command_waits_if_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Queue.objects.update(max_unfinished=1)
     file = tmp_path / "orders.tsv"
