@@ -8,7 +8,7 @@ import pytest
 
 from queue_app.models import Job, Queue
 from queue_app.policy.errors import Conflict, InvalidOrder, QueueClosed, QueueFull
-from queue_app.services import queue
+from queue_app.services import acceptance, queue
 from queue_app.store import arrivals
 from tests.conftest import Clock
 from tests.engine.rows import DAY, T, declare, put, row
@@ -183,13 +183,22 @@ def test_what_another_host_accepted_a_moment_ago_is_compared_with_its_row(
         put(*theirs, quantity=8)
         return real([mine for mine in some if mine.id not in theirs], now_ms)
 
+    put("known")
     monkeypatch.setattr(arrivals, "insert", insert)
     conflicts = {
         name: (Conflict, f"The id {name} is known with another queue, quantity, payload or order_key.")
         for name in "abc"
     }
-    assert many(*({"id": name, "quantity": 7} for name in "abc"), {"id": "b", "quantity": 8}) == [
+    orders = [{"id": name, "quantity": 7} for name in ("known", *"abc")]
+    assert many(*orders, {"id": "b", "quantity": 8}) == [
+        "duplicate",
         *(conflicts[name] if name in theirs else "accepted" for name in "abc"),
         "duplicate" if theirs else conflicts["b"],
     ]
     assert {name: row(name)["quantity"] for name in "abc"} == {name: 8 if name in theirs else 7 for name in "abc"}
+
+
+def test_an_answer_too_few_is_a_mistake_that_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptance, "_accept", lambda _orders, _now_ms: ["accepted"])
+    with pytest.raises(ValueError, match="shorter"):
+        many({"id": "a", "quantity": 1}, {"id": "b", "quantity": 1})
