@@ -9,6 +9,7 @@ deaths are compared hour by hour, each in a transaction of its own: a counter's 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from typing import Any
 
 from django.db import connection, transaction
@@ -97,7 +98,7 @@ def _slices(minutes_from: int) -> list[tuple[int | None, int | None]]:
     ]
     days = {hour // DAY_MS: hour for hour in reversed(hours) if hour < minutes_from}
     cuts = [*sorted(days.values()), *(hour for hour in hours if hour >= minutes_from)]
-    return list(zip([None, *cuts], [*cuts, None], strict=True))
+    return list(pairwise([None, *cuts, None]))
 
 
 def _within(column: str, since: int | None, until: int | None) -> str:
@@ -215,9 +216,9 @@ class _Counting:
         for *place, n, last_ms in _rows(sql):
             self._found(tuple(place), n, last_ms, left)
         for queue, n in left.items():
-            counts[queue, "done", "", "", ""] += n
+            counts[queue, "done", "", "", ""] = n
         (late,) = _rows("SELECT count(*) FROM late_finishes")
-        self.numbers.n["tallies"][("late_finish",)] += late[0]
+        self.numbers.n["tallies"][("late_finish",)] = late[0]
 
     def deaths(self, since: int | None, until: int | None) -> None:
         """Who died and left within a span of whole hours, those included that were redriven since."""
@@ -238,7 +239,7 @@ class _Counting:
         self._left[at_ms - at_ms % HOUR_MS].flow(column, at_ms, group, 1, self._minutes_from)
 
     def _found(self, place: tuple[str, ...], n: int, last_ms: int, left: Counter[str]) -> None:
-        self.numbers.n["counts"][place] += n
+        self.numbers.n["counts"][place] = n
         self.numbers.saw(place, last_ms)
         left[place[0]] -= n
 
