@@ -92,6 +92,12 @@ def test_time_is_cut_at_hours_that_have_counters_and_before_minutes_are_kept_onc
     assert recounts._slices(KEPT) == [*zip([None, *cuts], [*cuts, None], strict=True)]
 
 
+def test_the_first_hour_of_kept_minutes_is_cut_at_once_also_when_its_day_begins_with_it(db: None) -> None:
+    for hour in (KEPT, T):
+        flow(HOUR_MS, hour, died=1)
+    assert recounts._slices(KEPT) == [(None, KEPT), (KEPT, T), (T, None)]
+
+
 def test_without_counters_all_of_time_is_one_piece(db: None) -> None:
     assert recounts._slices(KEPT) == [(None, None)]
 

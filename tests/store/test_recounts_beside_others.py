@@ -10,8 +10,9 @@ from queue_app import clock as product_clock
 from queue_app.models import Count, Flow, Head, Result, Tally
 from queue_app.policy.recounting import Difference, Numbers
 from queue_app.policy.windows import HOUR_MS, MINUTE_MS
-from queue_app.store import places, recounts
+from queue_app.store import database, places, recounts
 from tests.conftest import Clock
+from tests.store.changed import Asked
 from tests.store.counted import KEPT, REFUSED, TRIED, T, everything, flow, no_wait, place
 from tests.store.rows import job
 
@@ -112,30 +113,73 @@ def test_a_long_count_renews_its_sign(clock: Clock, db: None, monkeypatch: pytes
     assert signs == ([] if ON_POSTGRESQL else [T + 60_000, T + 71_000, T + 82_000])
 
 
+class Watched:
+    """What was called with what, and whether a transaction was open then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *places: tuple[object, str]) -> None:
+        self.calls: list[tuple[str, bool, tuple[object, ...]]] = []
+        for owner, name in places:
+            monkeypatch.setattr(owner, name, self.watching(name, getattr(owner, name)))
+
+    def watching(self, name: str, work: Callable[..., object]) -> Callable[..., object]:
+        def watched(*values: object) -> object:
+            self.calls.append((name, connection.in_atomic_block, values))
+            return work(*values)
+
+        return watched
+
+
 @pytest.mark.django_db(transaction=True)
 def test_what_must_agree_is_read_in_one_transaction_and_the_bites_stop_nobody(
     operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything(operator)
-    open_then: list[tuple[str, bool]] = []
-
-    def watched(name: str, work: Callable[..., object]) -> Callable[..., object]:
-        def watching(*arguments: object) -> object:
-            open_then.append((name, connection.in_atomic_block))
-            return work(*arguments)
-
-        return watching
-
-    for owner, name in (
-        (recounts, "_stored"), (recounts, "_store_flows"), (recounts._Counting, "end"), (recounts._Counting, "deaths"),
-    ):  # fmt: skip
-        monkeypatch.setattr(owner, name, watched(name, getattr(owner, name)))
+    counting = recounts._Counting
+    parts = ((recounts, "_stored"), (recounts, "_store_flows"), (counting, "end"), (counting, "deaths"))
+    watched = Watched(monkeypatch, *parts)
     monkeypatch.setattr(recounts, "BITE", (1, 1))
-    recounts.measure(KEPT, lambda _seconds: open_then.append(("wait", connection.in_atomic_block)))
-    assert set(open_then) == {(name, True) for name in ("_stored", "_store_flows", "end", "deaths")} | (
+    recounts.measure(KEPT, watched.watching("wait", no_wait))
+    assert {(name, within) for name, within, _values in watched.calls} == {(name, True) for _owner, name in parts} | (
         set() if ON_POSTGRESQL else {("wait", False)}
     )
     assert not connection.in_atomic_block
+
+
+def test_each_piece_of_time_is_read_on_both_sides_at_once(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything(operator)
+    watched = Watched(monkeypatch, (recounts, "_store_flows"), (recounts._Counting, "deaths"))
+    stored, _counted, _corrections = recounts.measure(KEPT, no_wait)
+    slices = recounts._slices(KEPT)
+    assert len(slices) > 3
+    asked = [(name, values[1:]) for name, _within, values in watched.calls]
+    assert asked[0::2] == [("deaths", one) for one in slices]
+    assert asked[1::2] == [("_store_flows", (KEPT, *one)) for one in slices]
+    assert all(values[0] is stored for name, _within, values in watched.calls if name == "_store_flows")
+
+
+class Connection(Asked):
+    """PostgreSQL, as far as a recount asks it how to read."""
+
+    in_atomic_block = False
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("inside", [False, True])
+def test_on_postgresql_everything_is_one_snapshot_and_nobody_is_kept_off(
+    inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Connection().stand_in(monkeypatch, recounts)
+    asked.in_atomic_block = inside  # of another's transaction, which has read already: its own snapshot is left
+    monkeypatch.setattr(database, "is_postgresql", lambda: True)
+    with recounts._moment():
+        assert not connection.in_atomic_block
+    with recounts._no_removals() as renew, recounts._one_snapshot():
+        assert connection.in_atomic_block
+        assert renew() is None  # type: ignore[func-returns-value]
+    assert not connection.in_atomic_block
+    wanted = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    assert asked.statements == ([] if inside else [(wanted, [])])
+    assert sign() is None
 
 
 # --- putting it right -----------------------------------------------------------------------------------------------
