@@ -11,7 +11,7 @@ from queue_app.models import Presence
 
 def _drop(rows: QuerySet[Model], limit: int) -> int:
     some = list(rows.values_list("pk", flat=True)[:limit])
-    return rows.filter(pk__in=some).delete()[0] if some else 0
+    return rows.filter(pk__in=some).delete()[0]
 
 
 def _instant(at_ms: int) -> datetime:
