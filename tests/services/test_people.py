@@ -55,11 +55,12 @@ def test_the_actor_is_the_account_as_it_stands_now(operator: User, auditor: User
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("who", ["gone", "unknown", "anonymous", "unsaved"])
-def test_nobody_acts_without_an_account_that_is_active(operator: User, who: str) -> None:
-    User.objects.filter(pk=operator.pk).update(is_active=False)
+def test_nobody_acts_without_an_account_that_is_active(who: str) -> None:
+    User.objects.update_or_create(pk=1, defaults={"username": "first", "is_active": True})
+    gone = User.objects.create(pk=2_000_000, username="gone", is_active=False)
     user = {
-        "gone": operator,
-        "unknown": User(pk=operator.pk + 1_000),
+        "gone": gone,
+        "unknown": User(pk=gone.pk + 1),
         "anonymous": AnonymousUser(),
         "unsaved": User(username="oda"),
     }[who]
