@@ -78,8 +78,8 @@ PATIENCE = [
     (4.0, [[FULL]] * 9, [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 0.45], [FULL]),
     (0.2, [[FULL, FULL], [FULL, "duplicate"], [FULL], ["accepted"]], [0.05, 0.1, 0.05], ["accepted", "duplicate"]),
     (
-        0.2, [["duplicate", FULL, "accepted", FULL], [FULL, "accepted"], [FULL], [FULL], [FULL]],
-        [0.05, 0.05, 0.1, 0.05], ["duplicate", FULL, "accepted", "accepted"],
+        1.0, [["duplicate", FULL, "accepted", FULL], [FULL, "accepted"], *[[FULL]] * 5],
+        [0.05, 0.05, 0.1, 0.2, 0.4, 0.25], ["duplicate", FULL, "accepted", "accepted"],
     ),
 ]  # fmt: skip
 
