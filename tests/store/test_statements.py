@@ -1,10 +1,12 @@
 """Statements sent together: all or none, each with its rows, and every value arrives as it was."""
 
+from contextlib import nullcontext
+
 import pytest
 from django.db import Error, connection, transaction
 
 from queue_app.models import Queue, Tally
-from queue_app.store import database
+from queue_app.store import database, statements, volleys
 from queue_app.store.given import Given
 from queue_app.store.statements import fetch, fetch_all
 from queue_app.store.volleys import _dumped, _numbered
@@ -103,3 +105,60 @@ def test_a_session_that_was_lost_is_an_error_of_the_database_and_the_next_one_wo
     with database.write():
         fetch(ADD, ["three", 3])
     assert list(Tally.objects.values_list("name", flat=True)) == ["three"]
+
+
+# --- which way statements go, without a database ----------------------------------------------------------------------
+
+
+class Session:
+    """Stands in for Django's connection and the driver's: keeps which way each statement came."""
+
+    def __init__(self, vendor, **how):
+        self.vendor, self.execute_wrappers, self.queries_logged = vendor, [], False
+        self.wrap_database_errors, self.atomic_blocks, self.way = nullcontext(), [None], "driver"
+        vars(self).update(how)
+        self.connection, self.asked = self, []
+
+    def cursor(self):
+        self.way = "django"
+        return nullcontext(self)
+
+    def execute(self, sql, values):
+        self.asked.append((self.way, sql, values))
+        return self
+
+    def fetchall(self):
+        return [(len(self.asked),)]
+
+    def fire(self, session, statements, *, commit):
+        assert session is self
+        self.way = "together, and committed" if commit else "together"
+        return [self.execute(*statement).fetchall() for statement in statements]
+
+
+@pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    ("how", "last", "way"),
+    [
+        ({}, None, "together"),
+        ({}, False, "together"),
+        ({}, True, "together, and committed"),
+        ({"atomic_blocks": [None, None]}, True, "together"),
+        ({"atomic_blocks": []}, True, "together"),
+        ({"execute_wrappers": [None]}, True, "django"),
+        ({"queries_logged": True}, None, "django"),
+    ],
+)
+def test_who_listens_hears_each_and_the_commit_travels_only_with_the_last_of_its_own(
+    monkeypatch, vendor, how, last, way
+):
+    here = Session(vendor, **how)
+    monkeypatch.setattr(statements, "connections", {"default": here})
+    monkeypatch.setattr(volleys, "fire", here.fire)
+    some = [("SELECT %s, %s", [1, 2]), ("SELECT %s", [3])]
+    assert fetch_all(some, **({} if last is None else {"last": last})) == [[(1,)], [(2,)]]
+    way = "driver" if vendor == "sqlite" and way != "django" else way
+    mark = "?" if way == "driver" else "%s"
+    assert here.asked == [(way, sql.replace("%s", mark), values) for sql, values in some]
+    assert fetch(*some[1]) == [(3,)]
+    assert here.asked[2] == (way.replace(", and committed", ""), *here.asked[1][1:])
