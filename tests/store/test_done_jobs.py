@@ -9,6 +9,7 @@ from queue_app.policy.retention import DoneJob
 from queue_app.store import done_jobs
 from queue_app.store.done_jobs import Stretch
 from tests.conftest import START_MS as T
+from tests.store.changed import Asked
 from tests.store.rows import job
 
 pytestmark = pytest.mark.django_db
@@ -50,8 +51,10 @@ def test_only_done_orders_of_a_queue_with_a_rule_go_once_they_are_older_than_it_
     assert ids(done_jobs.stretch({"tea": 1}, 0, 10)) == (["kept"], 13, True)
 
 
-def test_where_no_queue_has_a_rule_nothing_goes() -> None:
-    done("a", 1)
+@pytest.mark.parametrize("look", [1, 2])
+def test_where_no_queue_has_a_rule_nothing_goes(look: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(done_jobs, "LOOK", look)
+    done("a", 1, 0)
     assert done_jobs.stretch({}, 0, 10) == Stretch([], 1, True)
 
 
@@ -163,6 +166,19 @@ def test_a_removal_asks_again_and_tells_which_went() -> None:
     assert done_jobs.remove(found, BEFORE) == {"a", "b"}
     assert set(Job.objects.values_list("id", flat=True)) == {"young", "listed", "left"}
     assert done_jobs.remove(found, BEFORE) == set()
+
+
+@pytest.mark.parametrize(("postgresql", "locks"), [(True, " ORDER BY j.id FOR UPDATE SKIP LOCKED"), (False, "")])
+def test_two_that_remove_at_once_pass_each_other_on_postgresql(
+    postgresql: bool, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked([("b",)]).stand_in(monkeypatch, done_jobs, postgresql=postgresql)
+    found = [DoneJob(one, 0, "snacks", "", 1, "{}", 1, 1, 0, 0, 0, None) for one in ("a", "b")]
+    assert done_jobs.remove(found, BEFORE) == {"b"}
+    older = "(j.queue = %s AND j.changed_at_ms < %s)"
+    which = f"j.id IN (%s, %s) AND j.state = 'done' AND ({older} OR {older}) AND {done_jobs._FREE}"
+    statement = f"DELETE FROM jobs WHERE id IN (SELECT j.id FROM jobs AS j WHERE {which}{locks}) RETURNING id"
+    assert asked.statements == [(statement, ["a", "b", "drinks", BEFORE["drinks"], "snacks", BEFORE["snacks"]])]
 
 
 def test_of_nothing_nothing_goes() -> None:
