@@ -42,6 +42,7 @@ CLOCKS = {
 }
 CLOCKS_WITHOUT_ARGUMENTS = {"django.utils.timezone.localtime", "django.utils.timezone.localdate"}
 IMPURE = {"django", "time", "random", "secrets", "uuid", "os", "socket", "subprocess", "threading", "pathlib"}
+WHO_SIGNS_IN = {"queue_app/views/account.py", "queue_app/views/throttle.py"}  # these say who it was, and ask nothing
 RAW_SQL = {"cursor", "raw", "extra", "RawSQL", "executescript"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "shared", "base_utils"}
 
@@ -150,7 +151,18 @@ def modules_are_named_after_nouns(path: str, _source: str) -> list[str]:
     return sorted(set(PurePosixPath(path).with_suffix("").parts) & VAGUE)
 
 
+def rights_are_asked_in_services(path: str, source: str) -> list[str]:
+    """A refusal that a page or a command makes itself is missing in the record (DESIGN section 9)."""
+    if room_of(path) not in {"views", "management", "templatetags"}:
+        return []
+    asking = {"people.require", "people.record_refusal", "asking.recorded"}
+    if path not in WHO_SIGNS_IN:
+        asking.add("people.actor_of")
+    return sorted({*imported(source).values(), *used(source)} & {f"queue_app.services.{name}" for name in asking})
+
+
 RULES: list[Rule] = [
+    rights_are_asked_in_services,
     imports_point_left,
     policy_is_pure,
     one_reader_of_clocks,
@@ -205,6 +217,14 @@ PLANTED = [
     (raw_sql_has_its_rooms, "queue_app/views/x.py", "from django.db import connection\nconnection.cursor()"),
     (raw_sql_has_its_rooms, "queue_app/services/x.py", "Job.objects.raw('SELECT 1')"),
     (raw_sql_has_its_rooms, "queue_app/services/x.py", "RawSQL('1', [])"),
+    (rights_are_asked_in_services, "queue_app/views/x.py", "from queue_app.services.people import require"),
+    (rights_are_asked_in_services, "queue_app/views/x.py", "from queue_app.services import people\npeople.actor_of(1)"),
+    (rights_are_asked_in_services, "queue_app/views/account.py", "from queue_app.services.asking import recorded as r"),
+    (
+        rights_are_asked_in_services,
+        "queue_app/management/commands/x.py",
+        "from queue_app.services.people import actor_of",
+    ),
     (modules_are_named_after_nouns, "queue_app/store/utils.py", ""),
     (modules_are_named_after_nouns, "queue_app/common/jobs.py", ""),
 ]
@@ -228,6 +248,8 @@ def test_a_new_room_must_be_given_its_place() -> None:
         ("queue_app/store/x.py", "from queue_app import clock\nfrom queue_app.models import Job\nclock.now_ms()"),
         ("queue_app/management/commands/receiver.py", "from queue_app.receiver import server"),
         ("queue_app/receiver/x.py", "from queue_app.receiver import ledger\nledger.cursor()"),
+        ("queue_app/views/throttle.py", "from queue_app.services.people import actor_of"),
+        ("queue_app/views/x.py", "from queue_app.services.people import Actor, may_see_payload"),
         ("queue_app/migrations/0002_x.py", "from django.conf import settings\nimport queue_app.models.fields"),
     ],
 )

@@ -1,14 +1,17 @@
-"""What every change of a redrive by a person has in common: who, whether they may, and the record of a refusal."""
+"""What every act of a person has in common: who, whether they may, and the record of a refusal."""
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
-from django.contrib.auth.models import User
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 
 from queue_app.models import Plan
 from queue_app.policy.errors import NotAllowed, gettext_noop
 from queue_app.policy.plans import PlanMoved, UnknownPlan
+from queue_app.reads import refusals
 from queue_app.services import programs
 from queue_app.services.people import Actor, actor_of, record_refusal
 from queue_app.services.receipts import Receipt
@@ -18,22 +21,33 @@ MAX_ID = 2**63 - 1
 RUNS_OUT = ("freezing", "proposed", "approved")
 
 
+Somebody = AbstractBaseUser | AnonymousUser  # as a request knows its person
+
+
 @contextmanager
-def recorded(user: User, action: str, target: str, *, channel: str, proof: str) -> Iterator[None]:
-    """Keep what was refused to this person, or was not any more what the person saw, in the audit; then let it through."""
+def recorded(
+    user: Somebody, action: str, target: str, *, channel: str, proof: str, once_in_ms: int = 0
+) -> Iterator[None]:
+    """Keep what was refused to this person, or was not any more what the person saw, in the audit; then let it through.
+
+    `once_in_ms`: of the same refusal so often only. For what an open page asks again by itself, which is no act of anybody.
+    """
     try:
         yield
     except (NotAllowed, PlanMoved) as refused:
-        record_refusal(_whoever(user, channel, proof), action, target, str(refused))
+        actor = _whoever(user, channel, proof)
+        since_ms = database.now_ms() - once_in_ms
+        if not once_in_ms or not refusals.refused_since(actor.id, action, target, since_ms):
+            record_refusal(actor, action, target, str(refused))
         raise
 
 
-def _whoever(user: User, channel: str, proof: str) -> Actor:
+def _whoever(user: Somebody, channel: str, proof: str) -> Actor:
     """The person, also when the account is deactivated: that is what the record should tell."""
     try:
         return actor_of(user, channel=channel, proof=proof)
     except NotAllowed:
-        return Actor(user.pk, user.get_username(), (), channel, proof)
+        return Actor(cast("int", user.pk), user.get_username(), (), channel, proof)
 
 
 def locked(plan_id: object) -> Plan:

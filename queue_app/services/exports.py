@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from queue_app.policy import cells
 from queue_app.policy.cells import Column, Row
-from queue_app.policy.errors import NotAllowed, SnackOpsError, gettext_noop
+from queue_app.policy.errors import SnackOpsError, gettext_noop
 from queue_app.policy.refusals import shown
 from queue_app.services import people
+from queue_app.services.asking import Somebody, recorded
 from queue_app.services.people import Actor
 from queue_app.store import chain, database
 
@@ -34,6 +35,19 @@ class UnknownFormat(SnackOpsError, ValueError):
 
 class TooManyRows(SnackOpsError):
     """The filter shows more rows than one file may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file will hold: `rows` counted, and `bites` still unread, as of one instant.
+
+    `bites` gives rows in the order of the columns, at most `BITE` at a time, each from a query of its own; never a payload
+    or a comment.
+    """
+
+    rows: int
+    as_of_ms: int
+    bites: Iterator[Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +76,33 @@ def in_bites[R](
 
 
 def export(
-    actor: Actor,
+    user: Somebody,
     name: str,
     columns: Sequence[Column],
-    bites: Iterator[Sequence[Row]],
+    content: Callable[[Actor], Content],
     *,
-    rows: int,
     filter: str,  # noqa: A002 - the word of the pages
-    as_of_ms: int,
     form: str,
+    rights: Sequence[str] = (),
+    channel: str = "console",
+    proof: str = "session",
 ) -> Export:
-    """Record the export and return its bytes, still unread. Call it outside a transaction, with `rows` counted.
+    """Record the export and return its bytes, still unread. Call it outside a transaction.
 
-    `bites` gives rows in the order of `columns`, at most `BITE` at a time, each from a query of its own; never a payload
-    or a comment. `filter` is its canonical ASCII text. Raises NotAllowed (and records the attempt), UnknownFormat,
-    TooManyRows; nothing is recorded or sent then.
+    `content` reads for the person, who was found to have the right `export` and also `rights`. `filter` is its canonical
+    ASCII text. Raises NotAllowed (recorded) before anything is read, UnknownFormat, TooManyRows; then nothing is sent.
     """
     if not _NAME.fullmatch(name):
         raise ValueError("The name of an export is 1 to 32 of a-z and -.")
     target = f"export:{name}"
-    try:
-        people.require(actor, "export")
-    except NotAllowed as refused:
-        people.record_refusal(actor, "export", target, str(refused))
-        raise
+    actor = _allowed(user, target, ("export", *rights), channel, proof)
     if form not in FORMATS:
         raise UnknownFormat(gettext_noop("There is no export format %(format)s."), format=shown(form))
-    if rows > MAX_ROWS:
+    found = content(actor)
+    if found.rows > MAX_ROWS:
         raise TooManyRows(
             gettext_noop("The filter shows %(rows)s rows, and one file holds at most %(most)s. Narrow the filter."),
-            rows=f"{rows:,}",
+            rows=f"{found.rows:,}",
             most=f"{MAX_ROWS:,}",
         )
 
@@ -100,14 +111,26 @@ def export(
         with database.write():
             at_ms = database.now_ms()
             return chain.append(
-                [actor.event("export", target, at_ms, filter=filter, as_of_ms=as_of_ms, rows=rows, format=form)]
+                [
+                    actor.event(
+                        "export", target, at_ms, filter=filter, as_of_ms=found.as_of_ms, rows=found.rows, format=form
+                    )
+                ]
             )
 
     seq, head = record()
-    facts = _Facts(name, filter, as_of_ms, rows, f"{seq}:{head}")
-    stamp = re.sub(r"[^0-9TZ]", "", cells.utc(as_of_ms).partition(".")[0] + "Z")
+    facts = _Facts(name, filter, found.as_of_ms, found.rows, f"{seq}:{head}")
+    stamp = re.sub(r"[^0-9TZ]", "", cells.utc(found.as_of_ms).partition(".")[0] + "Z")
     writer = _csv if form == "csv" else _json
-    return Export(f"snackops-{name}-{stamp}.{form}", FORMATS[form], writer(columns, bites, facts))
+    return Export(f"snackops-{name}-{stamp}.{form}", FORMATS[form], writer(columns, found.bites, facts))
+
+
+def _allowed(user: Somebody, target: str, rights: Sequence[str], channel: str, proof: str) -> Actor:
+    for right in rights:
+        with recorded(user, right, target, channel=channel, proof=proof):
+            actor = people.actor_of(user, channel=channel, proof=proof)
+            people.require(actor, right)
+    return actor
 
 
 @dataclass(frozen=True, slots=True)

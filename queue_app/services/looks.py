@@ -17,6 +17,7 @@ from queue_app.reads.looks import PRESENT_MS, present
 from queue_app.services import people
 from queue_app.services.asking import recorded
 from queue_app.services.people import Actor
+from queue_app.services.reading import ONCE_IN_MS
 from queue_app.store import chain, database, investigations, jobs
 
 SCOPES = ("job", "group", "filter")
@@ -146,15 +147,19 @@ def _covered(scope: _Scope, as_of_ms: int) -> tuple[int, list[Group]]:
 
 
 @database.retried
-def seen(user: User, group: Group) -> tuple[str, ...]:
+def seen(user: User, group: Group, *, channel: str = "console", proof: str = "session") -> tuple[str, ...]:
     """Say that this person has the form of a group open, and name the others who have it open within the last minute.
 
-    A sign of presence is no record: it leaves no audit event and is forgotten. Raises NotAllowed, FilterError.
+    A sign of presence is no record: it leaves no audit event and is forgotten. A refused one is, once an hour, for an open
+    form says it again by itself. Raises FilterError before any query, NotAllowed (recorded).
     """
     queue, reason, code = group
     from_canonical(Filter(queue=queue, reason=reason, code=code).canonical())
-    with database.write():
-        actor = people.actor_of(user)
+    refusal = recorded(
+        user, "investigate", f"group:{queue}/{reason}/{code}", channel=channel, proof=proof, once_in_ms=ONCE_IN_MS
+    )
+    with refusal, database.write():
+        actor = people.actor_of(user, channel=channel, proof=proof)
         people.require(actor, "investigate")
         now = database.now_ms()
         investigations.forget_presence(now - PRESENT_MS)

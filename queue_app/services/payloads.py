@@ -18,6 +18,7 @@ def look(user: User, job_id: str, *, channel: str = "console", proof: str = "ses
     target = f"job:{check_id(job_id)}"
     with recorded(user, "payload_look", target, channel=channel, proof=proof), database.write():
         actor = people.actor_of(user, channel=channel, proof=proof)
+        people.require(actor, "read")
         if not people.may_see_payload(user):
             raise NotAllowed(gettext_noop("Only people with a permission of its own may see what an order contains."))
         job = jobs.read(job_id)

@@ -71,6 +71,12 @@ def ask(
     return receipt(plan, "ask", first=True, by=actor.name, at_ms=plan.created_at_ms, note=note)
 
 
+def may_ask(user: User, *, channel: str = "console", proof: str = "session") -> None:
+    """Raise NotAllowed (recorded) unless the person may ask for a redrive: asked before input is looked at."""
+    with recorded(user, "plan", "plan:new", channel=channel, proof=proof):
+        require(actor_of(user, channel=channel, proof=proof), "plan")
+
+
 def withdraw(user: User, plan_id: int, *, note: str = "", channel: str = "console", proof: str = "session") -> Receipt:
     """Take back an own plan that nobody decided yet. Raises UnknownPlan, NotAllowed, PlanMoved."""
     return _take_back(user, plan_id, "withdraw", note, channel, proof)

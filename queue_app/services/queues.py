@@ -82,6 +82,12 @@ def set_limits(
         return QueueReceipt(policy.name, "limit_queue", bool(changed), now)
 
 
+def may_limit(user: User, name: str, *, channel: str = "console", proof: str = "session") -> None:
+    """Raise NotAllowed (recorded) unless the person may change limits: asked before input is looked at."""
+    with recorded(user, "limit_queue", f"queue:{name}", channel=channel, proof=proof):
+        require(actor_of(user, channel=channel, proof=proof), "limit_queue")
+
+
 # --- one move -------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from queue_app.policy.ledgers import Entry, LedgerPage, Totals, before
 from queue_app.policy.reconciling import FORGOTTEN, IN_FLIGHT, Ours, differences, of_totals
 from queue_app.reads import comparisons
 from queue_app.services import people
+from queue_app.services.asking import recorded
 from queue_app.services.people import Actor
 from queue_app.store import chain, database, reconciliations
 from queue_app.store.chain import Event
@@ -146,9 +147,7 @@ def record(result: Result, user: User | None = None) -> int:
 
     Raises NotAllowed for somebody who may not read (the attempt is recorded).
     """
-    actor = people.actor_of(user, channel="cli", proof="shell") if user is not None else None
-    if actor is not None:
-        may_compare(actor)
+    actor = may_compare(user) if user is not None else None
     with database.write():
         number = reconciliations.insert(
             started_at_ms=result.started_at_ms,
@@ -164,13 +163,12 @@ def record(result: Result, user: User | None = None) -> int:
     return number
 
 
-def may_compare(actor: Actor) -> None:
-    """Raise NotAllowed, and record the attempt, unless the person may read."""
-    try:
+def may_compare(user: User) -> Actor:
+    """The person, who may read. Raises NotAllowed (recorded)."""
+    with recorded(user, "read", "receiver", channel="cli", proof="shell"):
+        actor = people.actor_of(user, channel="cli", proof="shell")
         people.require(actor, "read")
-    except people.NotAllowed as refused:
-        people.record_refusal(actor, "read", "receiver", str(refused))
-        raise
+        return actor
 
 
 def _event(result: Result, number: int, actor: Actor | None) -> Event:

@@ -32,8 +32,7 @@ def save(user: User, name: str, wanted: Filter, *, for_all: bool = False, channe
     query = from_canonical(wanted.canonical()).canonical()
     with recorded(user, "save_filter", "filters", channel=channel, proof="session"), database.write():
         actor = people.actor_of(user, channel=channel, proof="session")
-        if for_all:
-            people.require(actor, "save_filter")
+        people.require(actor, "save_filter" if for_all else "read")
         owner = None if for_all else actor.id
         if not saved_filters.exists(name, owner) and saved_filters.count(owner) >= MAX_FILTERS:
             raise InvalidName(gettext_noop("At most %(most)s filters can be kept."), most=MAX_FILTERS)
@@ -49,6 +48,7 @@ def delete(user: User, filter_id: int, *, channel: str = "console") -> None:
     """Remove one's own filter, or one for all. UnknownFilter for another's or none, NotAllowed."""
     with recorded(user, "delete_filter", f"filter:{filter_id}", channel=channel, proof="session"), database.write():
         actor = people.actor_of(user, channel=channel, proof="session")
+        people.require(actor, "read")
         known = type(filter_id) is int and 0 < filter_id < 2**63  # beyond that no database has a number
         found = saved_filters.find(filter_id) if known else None
         if found is None or found[1] not in (None, actor.id):

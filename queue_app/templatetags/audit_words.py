@@ -119,6 +119,8 @@ def target_link(target: str) -> SafeString:
                 "redrive": _("the orders of a redrive"),
             }.get(rest, rest)
         )
+    elif kind == "page":
+        words = _escaped(_("the page %(page)s"), page=rest)
     elif target == "receiver":
         words, address = escape(_("the receiver's list")), page_of("reconciliations")
     elif target == "database":

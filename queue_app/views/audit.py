@@ -19,11 +19,13 @@ from queue_app.policy.filters import FilterError, Problem
 from queue_app.reads import audit, audit_story, chain
 from queue_app.reads.audit import EventRow
 from queue_app.services import exports
-from queue_app.services.people import Actor, actor_of, require
+from queue_app.services.exports import Content
+from queue_app.services.people import Actor
 from queue_app.store import database
 from queue_app.templatetags.audit_words import details
 from queue_app.views import filters
 from queue_app.views.downloads import answer
+from queue_app.views.reading import reader_of
 
 LABELS = {
     "who": _("Who"),
@@ -59,8 +61,7 @@ COLUMNS = (
 @require_safe
 def audit_list(request: HttpRequest) -> HttpResponse:
     """A page of events, the newest first; 400 with the input kept when the address cannot be meant."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     context: dict[str, Any] = {
         "typed": {name: request.GET.get(name, "")[:200] for name in NAMES},
         "labels": LABELS,
@@ -75,7 +76,8 @@ def audit_list(request: HttpRequest) -> HttpResponse:
     except FilterError as error:
         context["problems"] = _problems(error)
         return render(request, "audit/list.html", context, status=400)
-    _may_look_for(actor, wanted)
+    if _looks_for_refused(wanted):  # whoever asks for them by name is told who may, rather than shown an empty list
+        reader_of(request, "read_refused")
     pairs = wanted.query()
     context |= {
         "page": audit.page(
@@ -94,13 +96,12 @@ def audit_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def audit_event(request: HttpRequest, seq: int) -> HttpResponse:
     """One event with everything that the record holds of it, its place in the chain, and its redrive's story."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    reader_of(request)
     row = audit.event(seq)
     if row is None:
         raise Http404
     if row.action == REFUSED:
-        require(actor, "read_refused")
+        reader_of(request, "read_refused")
     before, after = audit_story.neighbours(row.link)
     context = {
         "event": row,
@@ -117,23 +118,24 @@ def audit_event(request: HttpRequest, seq: int) -> HttpResponse:
 @require_POST
 def audit_export(request: HttpRequest) -> HttpResponseBase:
     """CSV or JSON lines of the events that the filter in the form shows, oldest first, with their hashes."""
-    actor = actor_of(request.user, channel="console", proof="session")
     wanted = _filter_of({name: request.POST.getlist(name) for name in NAMES if name in request.POST})
-    _may_look_for(actor, wanted)
-    with_refused = actor.may("read_refused")
-    head = chain.anchor()
-    upto = head.seq if head else 0
     made = exports.export(
-        actor,
+        request.user,
         "audit",
         COLUMNS,
-        _bites(wanted, with_refused=with_refused, upto=upto),
-        rows=audit.count(wanted, with_refused=with_refused, upto=upto) if actor.may("export") else 0,
+        lambda actor: _content(actor, wanted),
         filter=wanted.canonical(),
-        as_of_ms=database.now_ms(),
         form=request.POST.get("format", "csv"),
+        rights=("read_refused",) if _looks_for_refused(wanted) else (),
     )
     return answer(made)
+
+
+def _content(actor: Actor, wanted: AuditFilter) -> Content:
+    with_refused, head = actor.may("read_refused"), chain.anchor()
+    upto = head.seq if head else 0
+    rows = audit.count(wanted, with_refused=with_refused, upto=upto)
+    return Content(rows, database.now_ms(), _bites(wanted, with_refused=with_refused, upto=upto))
 
 
 def _bites(wanted: AuditFilter, *, with_refused: bool, upto: int) -> Iterator[Sequence[Row]]:
@@ -156,10 +158,8 @@ def _filter_of(given: dict[str, Any], passed_over: Sequence[str] = ()) -> AuditF
     return parse(given, zone=timezone.get_current_timezone(), passed_over=passed_over)
 
 
-def _may_look_for(actor: Actor, wanted: AuditFilter) -> None:
-    """Whoever asks for refused attempts by name is told who may, rather than shown an empty list."""
-    if wanted.refused or wanted.action == REFUSED:
-        require(actor, "read_refused")
+def _looks_for_refused(wanted: AuditFilter) -> bool:
+    return bool(wanted.refused) or wanted.action == REFUSED
 
 
 def _places(request: HttpRequest) -> dict[str, int | None]:

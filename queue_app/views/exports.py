@@ -10,7 +10,7 @@ from queue_app.policy.filters import Filter, parse
 from queue_app.reads import dead
 from queue_app.reads.dead import DeadRow
 from queue_app.services import exports
-from queue_app.services.people import actor_of
+from queue_app.services.exports import Content
 from queue_app.store import database, queues
 from queue_app.views import filters
 from queue_app.views.downloads import answer
@@ -38,13 +38,11 @@ def quarantine_export(request: HttpRequest) -> HttpResponseBase:
     wanted = parse(named, queues=list(queues.policies()), zone=filters.zone_of())
     as_of_ms = database.now_ms() + 1
     made = exports.export(
-        actor_of(request.user, channel="console", proof="session"),
+        request.user,
         "quarantine",
         COLUMNS,
-        _bites(wanted, as_of_ms),
-        rows=_rows(wanted, as_of_ms),
+        lambda _actor: Content(_rows(wanted, as_of_ms), as_of_ms, _bites(wanted, as_of_ms)),
         filter=wanted.canonical(),
-        as_of_ms=as_of_ms,
         form=request.POST.get("format", "csv"),
     )
     return answer(made)

@@ -11,11 +11,11 @@ from queue_app.reads import coverage, plan_lists, quarantine
 from queue_app.reads.groups import group as one_group
 from queue_app.reads.groups import groups
 from queue_app.reads.looks import looks, present
-from queue_app.services.people import actor_of, require
 from queue_app.store import database, queues
 from queue_app.views.charts import sparkline
 from queue_app.views.investigation_forms import InvestigationForm
 from queue_app.views.investigations import Scope, form_context, now_after
+from queue_app.views.reading import reader_of
 
 ROWS_SHOWN = 8
 
@@ -23,7 +23,7 @@ ROWS_SHOWN = 8
 @require_safe
 def group_list(request: HttpRequest) -> HttpResponse:
     """All causes with orders in quarantine, the largest first."""
-    require(actor_of(request.user), "read")
+    reader_of(request)
     as_of_ms = database.now_ms()
     found = groups(as_of_ms)
     there = present(as_of_ms)
@@ -41,8 +41,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def group(request: HttpRequest, queue: str, reason: str, code: str) -> HttpResponse:
     """One cause: its story, its orders, who looked, and the form to record what was found."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     wanted = (queue, reason, "" if code == "-" else code)
     if queue not in queues.policies() or not coverage.was_ever(wanted):
         raise Http404(_("No order ever stopped for this cause."))

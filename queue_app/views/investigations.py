@@ -18,11 +18,11 @@ from queue_app.policy.orders import check_id
 from queue_app.reads import coverage, dead
 from queue_app.reads.looks import looks
 from queue_app.services import looks as looking
-from queue_app.services.people import actor_of, require
 from queue_app.store import database, queues
 from queue_app.templatetags.words import number
 from queue_app.views import filters
 from queue_app.views.investigation_forms import InvestigationForm
+from queue_app.views.reading import reader_of
 from queue_app.views.refusals import sentence_of
 
 ANY = Filter()
@@ -75,7 +75,7 @@ def scope_of(given: QueryDict) -> Scope:
 @require_safe
 def investigation_list(request: HttpRequest) -> HttpResponse:
     """All investigations, the latest first."""
-    require(actor_of(request.user), "read")
+    reader_of(request)
     before = request.GET.get("before", "")
     place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
     if before and place is None:
@@ -86,8 +86,7 @@ def investigation_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def investigation_new(request: HttpRequest) -> HttpResponse:
     """Record what was found; 422 with the input kept when it cannot be recorded so."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     given = request.POST if request.method == "POST" else request.GET
     scope = scope_of(given)
     form = InvestigationForm(request.POST if request.method == "POST" else None, initial={"as_of": now_after()})

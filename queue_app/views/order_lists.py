@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 from queue_app.policy.errors import InvalidOrder
 from queue_app.policy.orders import check_id
 from queue_app.reads import orders
-from queue_app.services.people import actor_of, require
 from queue_app.store import database, queues
+from queue_app.views.reading import reader_of
 from queue_app.views.refusals import sentence_of
 
 NAMES = ("state", "unknown", "queue", "id", "after")
@@ -21,7 +21,7 @@ NAMES = ("state", "unknown", "queue", "id", "after")
 @require_safe
 def order_list(request: HttpRequest) -> HttpResponse:
     """One list of orders: `state`, of one `queue`; or those whose `id` begins so, whatever their state."""
-    require(actor_of(request.user), "read")
+    reader_of(request)
     asked = {name: request.GET.get(name, "") for name in NAMES}
     names = list(queues.policies())
     which, as_of_ms = _which(asked), database.now_ms()

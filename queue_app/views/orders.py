@@ -16,10 +16,11 @@ from queue_app.reads.behind import behind
 from queue_app.reads.life import Life, life, removed
 from queue_app.reads.life_steps import Part
 from queue_app.services import payloads, unblocks
-from queue_app.services.people import Actor, actor_of, may_see_payload, require
+from queue_app.services.people import Actor, may_see_payload
 from queue_app.store import database
 from queue_app.views.order_places import place_of
 from queue_app.views.queue_forms import UnblockForm
+from queue_app.views.reading import reader_of
 from queue_app.views.words import step_mark, step_sentence
 
 MAX_DIGITS = 18  # of a token in an address
@@ -28,8 +29,7 @@ MAX_DIGITS = 18  # of a token in an address
 @require_safe
 def job(request: HttpRequest, job_id: str) -> HttpResponse:
     """The page of one order."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     context = _context(request, actor, job_id)
     if context is None:
         return _removed(request, job_id)
@@ -48,11 +48,9 @@ def _removed(request: HttpRequest, job_id: str) -> HttpResponse:
 @require_POST
 def job_unblock(request: HttpRequest, job_id: str) -> HttpResponse:
     """Let the later orders of its key pass this one; 422 with the input kept when the ticket cannot be meant."""
-    actor = actor_of(request.user)
-    require(actor, "read")
     form = UnblockForm(request.POST)
     if not form.is_valid():
-        context = _context(request, actor, job_id)
+        context = _context(request, reader_of(request), job_id)
         if context is None:
             raise Http404(_("No order has this id."))
         return render(request, "orders/detail.html", context | {"unblock_form": form}, status=422)
@@ -69,12 +67,10 @@ def job_unblock(request: HttpRequest, job_id: str) -> HttpResponse:
 @require_POST
 def job_payload(request: HttpRequest, job_id: str) -> HttpResponse:
     """The page with what the order contains; the look is recorded before anything is shown."""
-    actor = actor_of(request.user)
-    require(actor, "read")
-    context = _context(request, actor, job_id)
+    contents = parsed(payloads.look(request.user, job_id))  # type: ignore[arg-type]
+    context = _context(request, reader_of(request), job_id)
     if context is None:
         raise Http404(_("No order has this id."))
-    contents = parsed(payloads.look(request.user, job_id))  # type: ignore[arg-type]
     context["contents"] = [(key, _shown(value)) for key, value in contents.items()]
     context["contents_shown"] = True
     return render(request, "orders/detail.html", context)

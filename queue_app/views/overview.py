@@ -16,10 +16,10 @@ from queue_app.policy.windows import WINDOWS
 from queue_app.reads import comparisons, plan_lists, queues
 from queue_app.reads.figures import figures, why
 from queue_app.reads.plan_lists import Line
-from queue_app.services.people import actor_of, require
 from queue_app.store import database
 from queue_app.views.charts import flow_chart
 from queue_app.views.living import living
+from queue_app.views.reading import reader_of
 
 MINUTE_MS = 60_000
 NEEDS_SHOWN = 6
@@ -42,8 +42,7 @@ def overview_live(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     found = figures(database.now_ms())
     wanted = needs(found)
     open_redrives = plan_lists.plans(states=OPEN, limit=REDRIVES_SHOWN)

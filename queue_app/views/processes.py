@@ -10,10 +10,10 @@ from django.views.decorators.http import require_safe
 from queue_app.policy.figures import SILENT_MS
 from queue_app.reads import processes as reads
 from queue_app.reads import queues
-from queue_app.services.people import actor_of, require
 from queue_app.store import database
 from queue_app.views.living import living
 from queue_app.views.queues import form_of, rights_of
+from queue_app.views.reading import reader_of
 
 MINUTE_MS = 60_000
 
@@ -32,8 +32,7 @@ def process_live(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     as_of_ms = database.now_ms()
     lines, roll = queues.lines(as_of_ms), reads.roll(as_of_ms)
     picture = (lines, roll, as_of_ms // MINUTE_MS)  # ages of lost ones are told to the minute

@@ -14,9 +14,9 @@ from queue_app.policy.filters import Filter, FilterError
 from queue_app.reads import quarantine
 from queue_app.reads.quarantine import Page
 from queue_app.reads.saved_filters import named_filters
-from queue_app.services.people import actor_of, require
 from queue_app.store import database, queues
 from queue_app.views import filters
+from queue_app.views.reading import reader_of
 from queue_app.views.refusals import sentence_of
 
 SIZES = (25, 50, 100, 200)
@@ -25,8 +25,7 @@ SIZES = (25, 50, 100, 200)
 @require_safe
 def quarantine_list(request: HttpRequest) -> HttpResponse:
     """One page of orders in quarantine; 400 with the input kept when the address cannot be meant."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     context: dict[str, Any] = {
         "typed": filters.typed(request),
         "labels": filters.LABELS,
@@ -76,7 +75,7 @@ def quarantine_newer(request: HttpRequest) -> HttpResponse:
 
     204 while the number (`seen`) is still what the page shows; 400 when the address cannot be meant.
     """
-    require(actor_of(request.user), "read")
+    reader_of(request)
     now_ms = database.now_ms()
     wanted = filters.filter_of(request, also=("seen",))
     asked = page_request(dict(request.GET.lists()), wanted.digest())

@@ -17,11 +17,12 @@ from queue_app.policy.queues import InvalidLimit, QueuePolicy, UnknownQueue, che
 from queue_app.reads import queues as reads
 from queue_app.reads.queues import QueueLine
 from queue_app.services import queues
-from queue_app.services.people import Actor, actor_of, require
+from queue_app.services.people import Actor
 from queue_app.services.queues import QueueReceipt
 from queue_app.store import database
 from queue_app.views.limit_forms import QueueLimitsForm
 from queue_app.views.queue_forms import QueueMoveForm
+from queue_app.views.reading import reader_of
 
 NO_STEP = gettext_noop("There is no such step.")
 MOVES: dict[str, Callable[..., QueueReceipt]] = {
@@ -44,19 +45,18 @@ BACK = ("queue_list", "process_list")
 @require_safe
 def queue_list(request: HttpRequest) -> HttpResponse:
     """All queues."""
-    return _page(request, _read(request))
+    return _page(request)
 
 
 @require_POST
 def queue_move(request: HttpRequest, queue: str) -> HttpResponse:
     """Pause, resume, close or open one queue; 422 with the input kept when the ticket cannot be meant."""
-    actor = _read(request)
     move = request.POST.get("move", "")
     if move not in MOVES:
         raise InvalidOrder(NO_STEP)
     form = QueueMoveForm(request.POST, auto_id=f"id-{queue}-%s")
     if not form.is_valid():
-        return _page(request, actor, queue, form)
+        return _page(request, queue, form)
     receipt = MOVES[move](request.user, queue, note=form.cleaned_data["note"])
     if receipt.first:
         messages.success(request, _(DONE[move]) % {"queue": queue})
@@ -69,19 +69,18 @@ def queue_move(request: HttpRequest, queue: str) -> HttpResponse:
 @require_POST
 def queue_limits(request: HttpRequest, queue: str) -> HttpResponse:
     """Change some of one queue's limits; 422 with the input kept when one cannot be meant. The service decides who may."""
-    actor = _read(request)
     line = next((line for line in reads.lines(database.now_ms()) if line.name == queue), None)
     form = QueueLimitsForm(request.POST, policy=line.policy) if line else None
     if form is None or not form.is_valid():
-        require(actor, "limit_queue")
+        queues.may_limit(request.user, queue)  # type: ignore[arg-type]
         if form is None:
             raise UnknownQueue(NO_QUEUE, queue=queue)
-        return _page(request, actor, queue, limits=form)
+        return _page(request, queue, limits=form)
     try:
         receipt = queues.set_limits(request.user, queue, note=form.cleaned_data["note"], **form.changes)  # type: ignore[arg-type]
     except InvalidLimit as error:
         form.refuse(error)
-        return _page(request, actor, queue, limits=form)
+        return _page(request, queue, limits=form)
     if receipt.first:
         messages.success(
             request, _("%(queue)s: the new limits hold for every worker within a second.") % {"queue": queue}
@@ -91,20 +90,13 @@ def queue_limits(request: HttpRequest, queue: str) -> HttpResponse:
     return redirect(f"{reverse('queue_list')}#queue-{queue}")
 
 
-def _read(request: HttpRequest) -> Actor:
-    actor = actor_of(request.user)
-    require(actor, "read")
-    return actor
-
-
 def _page(
     request: HttpRequest,
-    actor: Actor,
     given: str = "",
     form: QueueMoveForm | None = None,
     limits: QueueLimitsForm | None = None,
 ) -> HttpResponse:
-    as_of_ms = database.now_ms()
+    actor, as_of_ms = reader_of(request), database.now_ms()
     found = reads.lines(as_of_ms)
     total_ms = conf.delivery_times_ms()[2]
     context = {

@@ -8,8 +8,8 @@ from django.views.decorators.http import require_safe
 
 from queue_app.policy.reconciling import FORGOTTEN, IN_FLIGHT, KINDS
 from queue_app.reads.comparisons import Comparison, latest
-from queue_app.services.people import actor_of, require
 from queue_app.store import database
+from queue_app.views.reading import reader_of
 
 SHOWN = 20
 
@@ -28,7 +28,7 @@ class Row:
 @require_safe
 def reconciliations(request: HttpRequest) -> HttpResponse:
     """The last comparison in full, and the ones before it in a line each."""
-    require(actor_of(request.user), "read")
+    reader_of(request)
     found = latest(SHOWN)
     last = found[0] if found else None
     context = {

@@ -22,12 +22,11 @@ from queue_app.policy.queues import QueuePolicy
 from queue_app.policy.selections import Selection, by_filter, by_ids
 from queue_app.reads import dead, figures, plans, previews, selected
 from queue_app.services import plans as asking
-from queue_app.services.asking import recorded
-from queue_app.services.people import actor_of, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import database, queues
 from queue_app.templatetags.words import clock_of, number
 from queue_app.views import filters
+from queue_app.views.reading import reader_of
 from queue_app.views.redrive_forms import TERMS, WORDS, RedriveForm
 
 OWN_NAMES = frozenset({*TERMS, *WORDS, "ids", "form_key", "recalculate", "csrfmiddlewaretoken"})
@@ -56,8 +55,7 @@ class Choice:
 @require_safe
 def redrive_list(request: HttpRequest) -> HttpResponse:
     """What waits for this person, then all redrives, the newest first; 400 when the address cannot be meant."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     as_of_ms = database.now_ms()
     names = list(queues.policies())
     typed = {name: request.GET.get(name, "")[:64] for name in ("state", "queue", "before")}
@@ -97,8 +95,7 @@ def redrive_list(request: HttpRequest) -> HttpResponse:
 def redrive_new(request: HttpRequest) -> HttpResponse:
     """What would be fixed, and the form that asks for it. POST asks; POST with `recalculate` only shows the figures of
     another pace, so that neither comment nor a thousand ids ever stand in an address. 422 with the input kept."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     given = request.POST if request.method == "POST" else request.GET
     choice = choice_of(given, database.now_ms())
     if choice.selection is None:
@@ -107,8 +104,7 @@ def redrive_new(request: HttpRequest) -> HttpResponse:
     wanted = request.method == "POST" and "recalculate" not in given
     form = RedriveForm(given if bound else None, policy=_policy(choice.queue), asking=wanted)
     if wanted:
-        with recorded(request.user, "plan", "plan:new", channel="console", proof="session"):  # type: ignore[arg-type]
-            require(actor, "plan")
+        asking.may_ask(request.user)  # type: ignore[arg-type]
     if bound and form.is_valid() and wanted:
         receipt = _asked(request, choice.selection, form)
         if receipt is not None:

@@ -13,10 +13,11 @@ from queue_app.policy.plans import InvalidPlan
 from queue_app.reads import plans as reads
 from queue_app.reads.plans import Detail, ItemLine
 from queue_app.services import exports
-from queue_app.services.people import actor_of, require
+from queue_app.services.exports import Content
 from queue_app.store import database
 from queue_app.templatetags.plan_words import SKIPS
 from queue_app.views.downloads import answer
+from queue_app.views.reading import reader_of
 
 PAGE_SIZE = 50
 NO_PART = gettext_noop("This part of the list does not exist.")
@@ -51,7 +52,7 @@ COLUMNS = (
 @require_safe
 def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
     """The orders of its list, by what became of them."""
-    require(actor_of(request.user), "read")
+    reader_of(request)
     now_ms = database.now_ms()
     found = reads.detail(plan_id, now_ms)
     which, why = part_of(request.GET.get("which", ""), request.GET.get("why", ""))
@@ -77,18 +78,13 @@ def redrive_items(request: HttpRequest, plan_id: int) -> HttpResponse:
 def redrive_export(request: HttpRequest, plan_id: int) -> HttpResponseBase:
     """The orders of its list, or of a part of it, as a file; recorded before the first byte."""
     which, why = part_of(request.POST.get("which", ""), request.POST.get("why", ""))
-    actor = actor_of(request.user, channel="console", proof="session")
-    require(actor, "read")
     now_ms = database.now_ms()
-    found = reads.detail(plan_id, now_ms)
     made = exports.export(
-        actor,
+        request.user,
         "redrive",
         COLUMNS,
-        _bites(plan_id, which, why),
-        rows=_count(found, which, why),
+        lambda _actor: Content(_count(reads.detail(plan_id, now_ms), which, why), now_ms, _bites(plan_id, which, why)),
         filter=" ".join(part for part in (f"plan:{plan_id}", which, why or "") if part),
-        as_of_ms=now_ms,
         form=request.POST.get("format", "csv"),
     )
     return answer(made)

@@ -24,13 +24,14 @@ from queue_app.reads.plans import Detail
 from queue_app.reads.previews import changes_since
 from queue_app.services import approvals, batches
 from queue_app.services import plans as asking
-from queue_app.services.people import Actor, actor_of, require
+from queue_app.services.people import Actor
 from queue_app.services.receipts import Receipt
 from queue_app.store import database
 from queue_app.templatetags.plan_words import plan_state, sentences_of
 from queue_app.views.decision_forms import DecisionForm
 from queue_app.views.filters import chips
 from queue_app.views.living import living
+from queue_app.views.reading import reader_of
 from queue_app.views.refusals import sentence_of
 
 NO_STEP = gettext_noop("There is no such step.")
@@ -50,8 +51,7 @@ STOOD_BY = {
 @require_safe
 def redrive(request: HttpRequest, plan_id: int) -> HttpResponse:
     """The page of one redrive."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     return _page(request, _context(actor, plan_id))
 
 
@@ -60,8 +60,7 @@ def redrive_live(request: HttpRequest, plan_id: int) -> HttpResponse:
     """Its living part, for polling: only the as-of line while nothing but the time has changed. In a final state it asks
     for no more. In another state than the page was made for (`state`), other steps are possible, so the whole page comes
     in its place; the script keeps what somebody has typed, and leaves the rest alone while somebody types."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     context = _context(actor, plan_id)
     if request.GET.get("state", context["shown"]) == context["shown"]:
         return living(request, "redrives", context)
@@ -82,8 +81,7 @@ def _page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
 def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
     """Approve or reject: what is decided on, what changed since, identity proved again; 422 with the input kept. POST with
     `recalculate` decides nothing and only shows what would be recorded, so that no comment ever stands in an address."""
-    actor = actor_of(request.user)
-    require(actor, "read")
+    actor = reader_of(request)
     context = _context(actor, plan_id)
     deciding = "recalculate" not in request.POST
     sent = request.POST if request.method == "POST" else None  # an empty one, too, is an answer with faults
@@ -107,8 +105,6 @@ def redrive_decide(request: HttpRequest, plan_id: int) -> HttpResponse:
 @require_POST
 def redrive_move(request: HttpRequest, plan_id: int) -> HttpResponse:
     """Pause, resume, slow down, stop, withdraw or cancel."""
-    actor = actor_of(request.user)
-    require(actor, "read")
     move = request.POST.get("move", "")
     moves = {
         "pause": batches.pause,

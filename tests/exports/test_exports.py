@@ -20,8 +20,8 @@ from queue_app.policy.chain import parse_anchor
 from queue_app.policy.errors import NotAllowed
 from queue_app.reads import chain as chain_reads
 from queue_app.services import exports
-from queue_app.services.exports import BITE, TooManyRows, UnknownFormat, export, in_bites
-from queue_app.services.people import Actor, actor_of
+from queue_app.services.exports import BITE, Content, TooManyRows, UnknownFormat, export, in_bites
+from queue_app.services.people import Actor
 from queue_app.services.verification import verify
 from queue_app.store import chain, queues
 from tests.audit.story import event
@@ -32,10 +32,13 @@ COLUMNS = (Column("id", "id"), Column("n", "number"))
 FILTER = '{"queue":"snacks"}'
 
 
-def made(actor: Actor, rows: Sequence[tuple], form: str = "csv", counted: int | None = None) -> exports.Export:
-    n = len(rows) if counted is None else counted
+def content(rows: Sequence[tuple], counted: int | None = None) -> Content:
     bites = iter([rows[at : at + BITE] for at in range(0, len(rows), BITE)])
-    return export(actor, "demo", COLUMNS, bites, rows=n, filter=FILTER, as_of_ms=START_MS, form=form)
+    return Content(len(rows) if counted is None else counted, START_MS, bites)
+
+
+def made(user: User, rows: Sequence[tuple], form: str = "csv", counted: int | None = None) -> exports.Export:
+    return export(user, "demo", COLUMNS, lambda _actor: content(rows, counted), filter=FILTER, form=form)
 
 
 def table(text: str) -> tuple[dict[str, str], list[list[str]]]:
@@ -46,7 +49,7 @@ def table(text: str) -> tuple[dict[str, str], list[list[str]]]:
 
 
 def test_a_csv_file_says_what_it_is(operator: User, clock: Clock) -> None:
-    done = made(actor_of(operator), [("o1", 1), ("0012", None)])
+    done = made(operator, [("o1", 1), ("0012", None)])
     text = b"".join(done.chunks).decode()
     facts, rows = table(text)
     assert text.startswith(BOM)
@@ -63,7 +66,7 @@ def test_a_csv_file_says_what_it_is(operator: User, clock: Clock) -> None:
 
 
 def test_a_json_file_says_what_it_is(operator: User, clock: Clock) -> None:
-    done = made(actor_of(operator), [("0012", 1)], "jsonl")
+    done = made(operator, [("0012", 1)], "jsonl")
     head, row = map(json.loads, b"".join(done.chunks).decode().splitlines())
     assert head == {
         "export": "demo",
@@ -78,20 +81,20 @@ def test_a_json_file_says_what_it_is(operator: User, clock: Clock) -> None:
 
 
 def test_an_empty_export_is_a_header_only(operator: User) -> None:
-    text = b"".join(made(actor_of(operator), []).chunks).decode()
+    text = b"".join(made(operator, []).chunks).decode()
     assert table(text)[1] == []
     assert text.endswith("id,n\r\n")
-    assert b"".join(made(actor_of(operator), [], "jsonl").chunks).count(b"\n") == 1
+    assert b"".join(made(operator, [], "jsonl").chunks).count(b"\n") == 1
 
 
 def test_a_file_that_holds_fewer_rows_than_were_counted_says_so(operator: User) -> None:
-    text = b"".join(made(actor_of(operator), [("o1", 1)], counted=3).chunks).decode()
+    text = b"".join(made(operator, [("o1", 1)], counted=3).chunks).decode()
     assert text.endswith('"o1",1\r\n# written,1\r\n')
-    assert b"".join(made(actor_of(operator), [], "jsonl", counted=3).chunks).endswith(b'{"written": 0}\n')
+    assert b"".join(made(operator, [], "jsonl", counted=3).chunks).endswith(b'{"written": 0}\n')
 
 
 def test_the_export_is_recorded_before_a_byte_is_sent_and_its_anchor_proves_it(operator: User, clock: Clock) -> None:
-    done = made(actor_of(operator, channel="console", proof="session"), [("o1", 1)])
+    done = made(operator, [("o1", 1)])
     row = AuditEvent.objects.get()
     assert (row.action, row.target, row.name, row.source, row.proof) == (
         "export",
@@ -111,7 +114,7 @@ def test_if_the_event_cannot_be_written_there_is_no_export(operator: User, monke
 
     monkeypatch.setattr(chain, "append", fails)
     with pytest.raises(DatabaseError):
-        made(actor_of(operator), [("o1", 1)])
+        made(operator, [("o1", 1)])
 
 
 @pytest.mark.django_db(transaction=True)  # a database that refuses is given a new connection
@@ -127,30 +130,61 @@ def test_a_browser_is_told_to_try_again_and_gets_no_byte(browser: Client, monkey
 
 
 def test_somebody_without_a_role_is_refused_and_the_attempt_is_kept() -> None:
-    nobody = actor_of(User.objects.create_user("nobody", password=None))
+    nobody = User.objects.create_user("nobody", password=None)
     with pytest.raises(NotAllowed):
         made(nobody, [("o1", 1)])
-    row = AuditEvent.objects.get()
-    assert (row.action, row.target, json.loads(row.detail)["tried"]) == ("refused", "export:demo", "export")
+    assert refusals() == [("nobody", "export:demo", "export", "Only operators, team leads and auditors may do this.")]
+
+
+def refusals() -> list[tuple[str, str, str, str]]:
+    """Who was refused what, and why, as the record tells it."""
+    rows = AuditEvent.objects.filter(action="refused").order_by("seq")
+    return [(row.name, row.target, *(json.loads(row.detail)[name] for name in ("tried", "why"))) for row in rows]
+
+
+def test_whoever_is_refused_costs_no_reading(operator: User) -> None:
+    def read(_actor: Actor) -> Content:
+        raise AssertionError("nothing is read for somebody who may not")
+
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+    with pytest.raises(NotAllowed):
+        export(operator, "demo", COLUMNS, read, filter=FILTER, form="csv")
+    with pytest.raises(NotAllowed):
+        export(operator, "demo", COLUMNS, read, filter=FILTER, form="csv", channel="cli", proof="shell")
+    assert refusals() == 2 * [("oda", "export:demo", "export", "This account is deactivated.")]
+    assert list(AuditEvent.objects.values_list("source", "proof", "roles")) == [
+        ("console", "session", ""),
+        ("cli", "shell", ""),
+    ]
+
+
+def test_a_file_that_needs_one_more_right_is_refused_by_its_name(operator: User, team_lead: User) -> None:
+    for user in (operator, team_lead):
+        try:
+            export(user, "demo", COLUMNS, lambda _a: content([]), filter=FILTER, form="csv", rights=("read_refused",))
+        except NotAllowed:
+            assert user == operator
+    assert refusals() == [("oda", "export:demo", "read_refused", "Only team leads and auditors may do this.")]
+    assert AuditEvent.objects.get(action="export").name == "tom"
 
 
 @pytest.mark.parametrize("form", ["", "CSV", "xlsx", "csv\r\nX: 1", "../csv"])
 def test_an_unknown_format_is_refused_and_not_recorded(form: str, operator: User) -> None:
     with pytest.raises(UnknownFormat):
-        made(actor_of(operator), [], form)
+        made(operator, [], form)
     assert not AuditEvent.objects.exists()
 
 
 def test_more_rows_than_a_file_holds_are_refused(operator: User) -> None:
     with pytest.raises(TooManyRows, match=r"1,000,001 rows, and one file holds at most 1,000,000"):
-        made(actor_of(operator), [], counted=1_000_001)
+        made(operator, [], counted=1_000_001)
     assert not AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["", "Demo", "a/b", "..", 'a"b', "a\r\nb", "x" * 33])
 def test_a_name_that_could_harm_a_file_name_is_a_mistake_of_ours(name: str, operator: User) -> None:
     with pytest.raises(ValueError, match="name of an export"):
-        export(actor_of(operator), name, COLUMNS, iter([]), rows=0, filter="", as_of_ms=0, form="csv")
+        export(operator, name, COLUMNS, lambda _actor: content([]), filter="", form="csv")
 
 
 @pytest.mark.parametrize("total", [0, 1, BITE - 1, BITE, BITE + 1, 2 * BITE])
@@ -217,7 +251,12 @@ def test_the_file_holds_what_the_filter_shows(browser: Client, team_lead: User, 
 
 
 def test_an_operators_file_holds_no_refused_attempts(client: Client, operator: User, auditor: User) -> None:
-    chain.append([event("refused", "plan:1", operator.pk), event("plan.ask", "plan:1", operator.pk)])
+    chain.append(
+        [
+            event("refused", "plan:1", operator.pk, detail={"tried": "stop", "why": "x"}),
+            event("plan.ask", "plan:1", operator.pk),
+        ]
+    )
     counts = []
     for user in (operator, auditor):
         client.force_login(user)
@@ -226,6 +265,7 @@ def test_an_operators_file_holds_no_refused_attempts(client: Client, operator: U
     assert counts == [0, 1]
     client.force_login(operator)
     assert client.post("/audit/export/", {"outcome": "refused"}).status_code == 403
+    assert refusals()[1:] == [("oda", "export:audit", "read_refused", "Only team leads and auditors may do this.")]
 
 
 @pytest.mark.parametrize("role", ["operator", "team_lead", "auditor"])
@@ -256,8 +296,11 @@ def test_a_form_that_cannot_be_meant_is_refused(form: dict, browser: Client) -> 
 
 def test_somebody_without_a_role_gets_no_file(client: Client) -> None:
     client.force_login(User.objects.create_user("nobody", password=None))
-    assert client.post("/audit/export/").status_code == 403
-    assert AuditEvent.objects.get().action == "refused"
+    files = {"/audit/export/": "audit", "/quarantine/export/": "quarantine", "/redrives/1/export/": "redrive"}
+    for address, name in files.items():
+        assert client.post(address).status_code == 403
+        assert refusals()[-1][:3] == ("nobody", f"export:{name}", "export")
+    assert AuditEvent.objects.count() == len(files)
 
 
 def test_bytes_leave_in_bites_of_one_query_each_and_outside_any_transaction(browser: Client, team_lead: User) -> None:

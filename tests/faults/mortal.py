@@ -67,7 +67,7 @@ def _of_queues() -> dict[str, Callable[..., Any]]:
 
 def _of_looks() -> dict[str, Callable[..., Any]]:
     from queue_app.policy.filters import Filter
-    from queue_app.services import exports, looks, payloads, people, reconciling, saved_filters
+    from queue_app.services import exports, looks, payloads, reconciling, saved_filters
 
     def compared(user: int) -> int:
         nothing: dict[str, int] = {}
@@ -75,8 +75,8 @@ def _of_looks() -> dict[str, Callable[..., Any]]:
         return reconciling.record(result, _user(user))
 
     def export(user: int) -> str:
-        actor = people.actor_of(_user(user), channel="console", proof="session")
-        return exports.export(actor, "quarantine", ("id",), (), rows=0, filter="", as_of_ms=1, form="csv").file_name
+        nothing = exports.Content(0, 1, iter(()))
+        return exports.export(_user(user), "quarantine", (), lambda _actor: nothing, filter="", form="csv").file_name
 
     def look(user: int, group: list[str] | None = None, queue: str = "", **more: Any) -> int:
         wanted: dict[str, Any] = {"group": tuple(group)} if group else {"filter": Filter(queue=queue)} if queue else {}

@@ -119,7 +119,26 @@ def test_who_has_a_form_open_is_named_for_a_minute_and_leaves_no_event(world: Wo
     check(Case(lambda w: looks.seen(w.tom, OTHER), lambda _w: ()), world)
     world.clock.advance(60_001)
     check(Case(lambda w: looks.seen(w.oda, CAUSE), lambda _w: ()), world)
-    check(Case(lambda w: looks.seen(w.ada, CAUSE), lambda _w: Refused(NotAllowed, WORKERS)), world)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_refused_presence_is_told_once_an_hour_for_each_person_and_cause(world: World, way: dict[str, str]) -> None:
+    by_way(world, way)
+    for who, group, why, later, told in (
+        (lambda w: w.ada, CAUSE, WORKERS, 0, True),
+        (lambda w: w.ada, CAUSE, WORKERS, 3_599_999, False),
+        (lambda w: w.ada, OTHER, WORKERS, 0, True),
+        (lambda w: w.gone(), CAUSE, DEACTIVATED, 0, True),
+        (lambda w: w.ada, CAUSE, WORKERS, 1, True),
+    ):
+        world.clock.advance(later)
+        events = (
+            (lambda w, u=who, g=group, y=why: w.refused(u(w), "investigate", f"group:{'/'.join(g)}", y))
+            if told
+            else (lambda _w: [])
+        )
+        refusal = Refused(NotAllowed, why)
+        check(Case(lambda w, u=who, g=group: looks.seen(u(w), g, **w.how), lambda _w, r=refusal: r, events), world)
 
 
 UNREADABLE = Refused(FilterError, "The stored filter cannot be read.")

@@ -1,5 +1,7 @@
 """Every address, every role, every method. A new address without a row here fails."""
 
+import json
+
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
@@ -7,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from queue_app.models import Plan
+from queue_app.models import AuditEvent, Plan
 from queue_app.policy.selections import by_group
 from queue_app.policy.terms import Terms
 from queue_app.services import plans, queue
@@ -144,10 +146,19 @@ def test_methods_that_an_address_does_not_know_are_refused(name: str, team_lead:
 
 @pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] in (READ, FORM)))
 def test_somebody_without_a_role_is_told_so(name: str, dead_order: None) -> None:
-    nobody = User.objects.create_user("nobody", password=None)
-    answer = signed_in(nobody).get(address_of(name))
-    assert answer.status_code == 403
-    assert "may do this" in answer.text
+    client = signed_in(User.objects.create_user("nobody", password=None))
+    for _again in range(2):  # an open page asks again by itself: told once
+        answer = client.get(address_of(name))
+        assert answer.status_code == 403
+        assert "may do this" in answer.text
+    (told,) = refusals()
+    assert told == ("nobody", f"page:{name}", "read", "console", "session")
+
+
+def refusals() -> list[tuple[str, str, str, str, str]]:
+    """Who was refused what, as the record tells it."""
+    rows = AuditEvent.objects.filter(action="refused").order_by("seq")
+    return [(row.name, row.target, json.loads(row.detail)["tried"], row.source, row.proof) for row in rows]
 
 
 @pytest.mark.parametrize("name", sorted(name for name, row in ADDRESSES.items() if row[0] == CHANGE))
@@ -212,7 +223,21 @@ def test_a_change_is_for_the_roles_that_may_make_it(
     answer = signed_in(request.getfixturevalue(role)).post(address_of(name), filled)
     refused = (403, 422) if name == "redrive_decide" else (403,)  # its form comes back with the sentence
     assert (answer.status_code in refused) == (role not in may), answer.status_code
+    if role not in may:
+        assert len(refusals()) == 1, "a refused act stands in the record, once"
     assert name != "redrive_decide" or Plan.objects.get().state == ("rejected" if role in may else "proposed")
+
+
+OWN_CHOICES = {"sign_out", "language", "theme"}  # of everybody who is signed in, also without a role
+
+
+@pytest.mark.parametrize("name", sorted(set(CHANGES) - OWN_CHOICES))
+def test_a_change_by_somebody_without_a_role_is_refused_and_recorded(name: str, dead_order: None) -> None:
+    _may, form = CHANGES[name]
+    filled = {key: Plan.objects.get().digest if value == DIGEST else value for key, value in form.items()}
+    answer = signed_in(User.objects.create_user("nobody", password=None)).post(address_of(name), filled)
+    assert answer.status_code == 403
+    assert [told[0] for told in refusals()] == ["nobody"]
 
 
 def test_an_auditor_changes_nothing(auditor: User, dead_order: None) -> None:
