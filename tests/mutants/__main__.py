@@ -2,7 +2,10 @@
 
 WHAT is a package (policy, store, services) or a module (store.jobs). mutmut changes one thing at a time in a copy, each
 change is a mutant, and the tests that reach the changed function are asked. Survivors that `survivors/` lists with a
-reason are counted apart. Exit status 1 if another one survives. SQLite only. Needs the dependency group `mutants`.
+reason are counted apart. Exit status 1 if another one survives. Needs the dependency group `mutants`.
+
+On SQLite a package is what SQLite runs. `python -m tests.pgserver python -m tests.mutants ...` tries on PostgreSQL, where
+a package is what PostgreSQL runs; a module that is named is tried in any case.
 """
 
 import argparse
@@ -46,7 +49,7 @@ def main() -> int:
         quietly([sys.executable, "-m", "tests.mutants.breeding"], base)
         names = sampled(base, chosen.sample, chosen.seed)
         tests = chosen.tests or chosen_tests(sorted({module.split(".")[0] for module in modules}))
-        try_them(base, names, tests, chosen.jobs)
+        try_them(base, names, tests, chosen)
         return report(base, modules)
 
 
@@ -57,13 +60,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=100, help="percent of each module's mutants, drawn by chance")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", nargs="+", help="test files to ask instead of the usual ones")
+    parser.add_argument("--slow", type=float, default=1.5, help="seconds: a test that takes longer is not asked")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
 
 def all_of(package: str) -> list[str]:
-    """The package's modules as `store.jobs`."""
-    return [f"{package}.{name}" for name in breeding.modules_of(package)]
+    """The package's modules that the database at hand runs, as `store.jobs`."""
+    elsewhere = breeding.ONLY["sqlite" if os.environ.get("DATABASE_URL", "").startswith("postgres") else "postgresql"]
+    return [f"{package}.{name}" for name in breeding.modules_of(package) if name not in elsewhere]
 
 
 def chosen_tests(packages: list[str]) -> list[str]:
@@ -106,10 +111,11 @@ def sampled(base: Path, percent: int, seed: int) -> Path | None:
     return file
 
 
-def try_them(base: Path, names: Path | None, tests: list[str], jobs: int) -> None:
+def try_them(base: Path, names: Path | None, tests: list[str], chosen: argparse.Namespace) -> None:
     """Let mutmut try the mutants inside one session of pytest."""
     options = ["-s", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.session", "--rootdir=.", "--timeout=60"]
-    options += [f"--mutants-jobs={jobs}", *([f"--mutants-file={names}"] if names else [])]
+    options += [f"--mutants-jobs={chosen.jobs}", f"--mutants-slow={chosen.slow}"]
+    options += [f"--mutants-file={names}"] if names else []
     command = [sys.executable, "-m", "pytest", *options, *tests]
     with (base / "output.txt").open("a") as output:
         environ = {**os.environ, "TMPDIR": str(base), "PYTHONHASHSEED": "0"}

@@ -5,9 +5,9 @@ the first fork: a mutant costs a fork, a copy of a prepared database, and its te
 fails. Everything else is mutmut's: the mutants, which tests reach which function, the limits, the results.
 """
 
+import importlib
 import os
 import resource
-import shutil
 import signal
 import sys
 import time
@@ -17,10 +17,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from django.conf import settings
 from django.core.management import call_command
-from django.db import connection, connections
-from django.test import utils as django_test
 from mutmut import __main__ as mutmut
 from mutmut.mutation.trampoline import get_mutant_under_test
 from mutmut.runners.harness import ListAllTestsResult, TestRunner
@@ -28,20 +25,18 @@ from mutmut.state import state
 from mutmut.workers.isolation import ForkRunner, MutantResult, run_in_fork, run_in_fork_with_result
 from pytest_django.plugin import blocking_manager_key
 
-from queue_app.store import triggers
+from queue_app.store import triggers, triggers_counting, triggers_postgresql
+from tests.mutants import worlds
 
-BASE = Path.cwd().parent  # pytest starts in mutants/
-PREPARED = BASE / "prepared.sqlite3"
-SLOW_S = 1.5  # a test that takes longer is not asked: a thousand mutants would wait for it
-REACH_S = 12.0  # of tests that one mutant is tried with, the quickest of those that reach it
+REACH = 8  # times the slowest test, of tests that one mutant is tried with: the quickest of those that reach it
 TEST_CPU_S = 4.0  # of processor time for one test: a mutant that loops for ever; waiting for others does not count
 MEMORY = 4 * 1024**3  # bytes of address space; one that gathers for ever
 SAY_EVERY_S = 20
 TIMED_OUT = 36  # mutmut's number
 # what writes the database's own rules: its mutants need a database that was set up by them
 SETTING_UP = ("queue_app.store.triggers", "queue_app.store.defaults")
-
-_setup_databases = django_test.setup_databases
+LOADED = (triggers_counting, triggers_postgresql)  # their texts are made while they load, so they are loaded anew
+PROVE_SETTING_UP = "tests/store/test_triggers_"  # these need not call what set their database up
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception)
 _ends_at_failure = False
 
@@ -50,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Which mutants, and how many at once."""
     parser.addoption("--mutants-file", default="", help="file with a mutant's name a line; none: all")
     parser.addoption("--mutants-jobs", type=int, default=2)
+    parser.addoption("--mutants-slow", type=float, default=1.5)
 
 
 @pytest.hookimpl(trylast=True)
@@ -68,10 +64,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     named = session.config.getoption("--mutants-file")
     names = Path(named).read_text().split() if named else []
     with session.config.stash[blocking_manager_key].unblock():
-        _setup_databases(verbosity=0, interactive=False)
-        shutil.copy(connection.settings_dict["NAME"], PREPARED)
-        connections.close_all()
-    os.chdir(BASE)
+        worlds.prepare()
+    os.chdir(worlds.BASE)
     mutmut.get_mutant_runner = lambda children: SessionRunner(session, children)
     mutmut.print_stats = lambda *_, **__: None  # it would count all mutants anew for each one
     mutmut._run(names, session.config.getoption("--mutants-jobs"))
@@ -87,28 +81,16 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
 
 def end(code: int) -> None:
     """Leave the child at once: what its fixtures would do at their end does not matter."""
-    shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
+    worlds.leave()
     os._exit(code)
 
 
-def take_a_world_of_its_own() -> None:
-    """Folder and database of this child; a mutant of what sets the database up sets this one up."""
-    settings.DATA_DIR = BASE / "children" / str(os.getpid())
-    os.environ["SNACKOPS_DATA"] = str(settings.DATA_DIR)
-    settings.DATA_DIR.mkdir(parents=True)
-    file = str(settings.DATA_DIR / "test.sqlite3")
-    shutil.copy(PREPARED, file)
-    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = file
-    django_test.setup_databases = lambda *_, **__: []
-    django_test.teardown_databases = lambda *_, **__: None
-
-
-def quickest(tests: set[str]) -> set[str]:
+def quickest(tests: set[str], limit_s: float) -> set[str]:
     """As many tests as may be asked about one function."""
     chosen, seconds = set(), 0.0
     for test in sorted(tests, key=lambda test: (state().duration_by_test[test], test)):
         seconds += state().duration_by_test[test]
-        if chosen and seconds > REACH_S:
+        if chosen and seconds > limit_s:
             break
         chosen.add(test)
     return chosen
@@ -119,6 +101,7 @@ class SessionTests(TestRunner):
 
     def __init__(self, session: pytest.Session) -> None:
         self.session = session
+        self.slow_s: float = session.config.getoption("--mutants-slow")
         self.items = {item.nodeid: item for item in session.items}
 
     def run_all(self) -> dict[str, Any]:
@@ -126,8 +109,12 @@ class SessionTests(TestRunner):
         reached: dict[str, list[str]] = {}
         seconds: dict[str, float] = {}
         failed = []
-        take_a_world_of_its_own()
+        worlds.take()
         os.chdir("mutants")
+        self._set_up_anew()
+        prove = [test for test in self.items if test.startswith(PROVE_SETTING_UP)]
+        reached.update({function: [*prove] for function in state()._stats if function.startswith(SETTING_UP)})
+        state()._stats.clear()
         items = list(self.items.values())
         for item, following in zip(items, [*items[1:], None], strict=True):
             failures = self.session.testsfailed
@@ -139,7 +126,7 @@ class SessionTests(TestRunner):
             for function in state()._stats:
                 reached.setdefault(function, []).append(item.nodeid)
             state()._stats.clear()
-        shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
+        worlds.leave()
         return {"reached": reached, "seconds": seconds, "failed": failed}
 
     def run_tests(self, *, tests: Iterable[str], **_mutant: str | None) -> int:
@@ -149,7 +136,7 @@ class SessionTests(TestRunner):
         os.chdir("mutants")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         signal.signal(signal.SIGPROF, lambda *_: end(TIMED_OUT))
-        take_a_world_of_its_own()
+        worlds.take()
         if get_mutant_under_test().startswith(SETTING_UP):
             self._set_up_anew()
         items = [self.items[test] for test in tests or self.items]
@@ -162,9 +149,11 @@ class SessionTests(TestRunner):
     def _set_up_anew(self) -> None:
         try:
             with self.session.config.stash[blocking_manager_key].unblock():
+                for module in LOADED:
+                    importlib.reload(module)
                 triggers.drop_all()
                 call_command("flush", verbosity=0, interactive=False)
-                connections.close_all()
+                worlds.let_go()
         except Exception:  # the mutant cannot even set a database up
             end(1)
 
@@ -188,11 +177,12 @@ class SessionRunner(ForkRunner):
     def collect_stats(self, _tests: Iterable[str] | None) -> int:
         """Let a child run everything once, and leave out what is slow or fails in the copy."""
         found = run_in_fork_with_result(self.tests.run_all)
-        slow = {test for test, seconds in found["seconds"].items() if seconds > SLOW_S}
+        slow = {test for test, seconds in found["seconds"].items() if seconds > self.tests.slow_s}
         left_out = slow | set(found["failed"])
         state().duration_by_test.update({t: s for t, s in found["seconds"].items() if t not in left_out})
         for function, tests_of_it in found["reached"].items():
-            state().tests_by_mangled_function_name[function] |= quickest(set(tests_of_it) - left_out)
+            chosen = quickest(set(tests_of_it) - left_out, REACH * self.tests.slow_s)
+            state().tests_by_mangled_function_name[function] |= chosen
         took_s = sum(found["seconds"].values())
         say(f"{len(found['seconds'])} tests in {took_s:.0f} s, {len(slow)} of them too slow to be asked")
         for test in found["failed"]:
