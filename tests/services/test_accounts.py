@@ -1,13 +1,20 @@
 """Accounts are made, changed and deactivated by a command, and the record tells it."""
 
 import io
+import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 
 from queue_app.models import AuditEvent
+from queue_app.services.accounts import one_time_password, set_person
 from queue_app.services.people import may_see_payload
+from queue_app.store.chain import Event
+from tests.conftest import Clock
+from tests.services.told import told
 
 pytestmark = pytest.mark.django_db
 
@@ -48,3 +55,70 @@ def test_a_name_that_cannot_be_one_is_refused_with_a_sentence(name: str) -> None
     with pytest.raises(CommandError):
         run(name, "--role", "operator")
     assert not User.objects.exists()
+
+
+GOOD = "four-words-of-chance"
+# what is asked one after the other of an account; then: new, active, the password that works, roles, may see contents,
+# and what the record tells of it
+STEPS: list[tuple[dict[str, Any], tuple[bool, bool, str | None, list[str], bool], dict[str, object]]] = [
+    ({}, (True, True, None, [], False), {"role": None, "active": True, "password": False}),
+    (
+        {"role": "auditor", "password": GOOD, "see_payloads": True},
+        (False, True, GOOD, ["auditor"], True),
+        {"role": "auditor", "active": True, "password": True, "see_payloads": True},
+    ),
+    ({"active": False}, (False, False, GOOD, ["auditor"], True), {"role": None, "active": False, "password": False}),
+    (
+        {"role": "team_lead", "see_payloads": False},
+        (False, True, GOOD, ["team_lead"], False),
+        {"role": "team_lead", "active": True, "password": False, "see_payloads": False},
+    ),
+    ({"password": GOOD * 2}, (False, True, GOOD * 2, ["team_lead"], False),
+     {"role": None, "active": True, "password": True}),
+]  # fmt: skip
+
+
+def test_each_change_of_an_account_leaves_what_it_does_not_name_and_is_recorded(clock: Clock) -> None:
+    set_person("ole", role="operator", password=GOOD)
+    for asked, (new, active, password, roles, sees), detail in STEPS:
+        clock.advance(5)
+        seq = AuditEvent.objects.count()
+        assert set_person("mia", **asked) is new
+        mia = User.objects.get(username="mia")
+        assert told(seq) == [Event(clock.now, "account_set", f"user:{mia.pk}", source="cli", detail=detail)]
+        assert (mia.is_active, list(mia.groups.values_list("name", flat=True))) == (active, roles)
+        assert mia.user_permissions.filter(codename="view_payload").exists() is sees
+        assert mia.has_usable_password() is (password is not None)
+        assert password is None or mia.check_password(password)
+    ole = User.objects.get(username="ole")
+    assert (ole.is_active, ole.check_password(GOOD), ole.groups.get().name) == (True, True, "operator")
+    assert not ole.user_permissions.exists()
+
+
+def test_an_unknown_role_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="role") as refused:
+        set_person("mia", role="admin")
+    assert str(refused.value) == "The role must be one of operator, team_lead, auditor."
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("password", "code"),
+    [
+        ("short", "password_too_short"),
+        ("miranda-smith", "password_too_similar"),
+        ("password123", "password_too_common"),
+    ],
+)
+def test_a_weak_password_makes_and_changes_nothing(password: str, code: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        set_person("miranda-smith", password=password)
+    assert [error.code for error in refused.value.error_list] == [code]
+    assert not User.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
+def test_a_one_time_password_is_four_short_groups_and_never_the_same() -> None:
+    some = {one_time_password() for _ in range(9)}
+    assert len(some) == 9
+    assert all(re.fullmatch(r"[0-9a-f]{4}(-[0-9a-f]{4}){3}", password) for password in some)
