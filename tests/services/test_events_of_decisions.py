@@ -277,6 +277,13 @@ def test_what_is_kept_of_a_decision(world: World, settings: Any, how: str, solo:
         assert AuditEvent.objects.count() == seq
 
 
+def test_what_a_stricter_decision_leaves_out_is_kept(world: World) -> None:
+    mixed(world)
+    decides(typed="3", tightening=Tightening(2_500, 3, (REFUSED_CAUSE,)))(world)
+    kept = Approval.objects.values_list("round", "rate_mj", "canary", "left_out").get()
+    assert kept == (1, 2_500, 3, '[["permanent", "http_422"]]')
+
+
 @pytest.mark.parametrize("how", ["approve", "reject"])
 def test_a_redrive_that_is_none_is_refused_and_a_bad_note_before_it(world: World, how: str) -> None:
     given = {"round": 1, "digest": "", "proof": story.prove(world.tom)}
