@@ -321,6 +321,13 @@ def test_the_third_time_it_is_skipped(w: World, failing: str) -> None:
     assert causes(w) == {"http_422": (1, 1)}
 
 
+def test_two_that_are_given_up_at_once_are_counted_together(w: World) -> None:
+    PlanItem.objects.filter(plan=w.plan).update(tries=2)
+    with patch.object(turns, "restart_batch", return_value=None):
+        done = carry_out(w, waiting(w)[:2])
+    assert done == Outcome(2, 2, 0, [], Counter(), Counter({CAUSE: 2}), Counter(error=2))
+
+
 @pytest.mark.parametrize(
     "short", [(turns, "restart_batch", None), (items, "set_redriven", 0)], ids=["no row", "no item"]
 )
