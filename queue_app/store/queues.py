@@ -1,7 +1,7 @@
 """The rows of `queues`."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -42,7 +42,7 @@ def policy_of(name: str, *, lock: bool = False) -> QueuePolicy | None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(_FIELDS)} FROM queues WHERE name = %s{suffix}", [name])
         row = cursor.fetchone()
-    return _policy(row) if row else None
+    return QueuePolicy(*row) if row else None
 
 
 class Standing(NamedTuple):
@@ -69,23 +69,14 @@ def standing_of(rows: Rows) -> Standing | None:
     if not rows:
         return None
     *policy, in_trouble, now = rows[0]
-    return Standing(_policy(policy), bool(in_trouble), now if is_postgresql() else now_ms())
-
-
-def _policy(row: Sequence[Any]) -> QueuePolicy:
-    """SQLite keeps a flag as 0 or 1."""
-    values: list[Any] = [bool(value) if flag else value for value, flag in zip(row, _IS_FLAG, strict=True)]
-    return QueuePolicy(*values)
-
-
-_IS_FLAG = [field in ("accepting", "paused") for field in _FIELDS]
+    return Standing(QueuePolicy(*policy), bool(in_trouble), now if is_postgresql() else now_ms())
 
 
 def policies() -> dict[str, QueuePolicy]:
     """Every declared queue's policy by name."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(_FIELDS)} FROM queues ORDER BY name")
-        return {row[0]: _policy(row) for row in cursor.fetchall()}
+        return {row[0]: QueuePolicy(*row) for row in cursor.fetchall()}
 
 
 def declare(policy: QueuePolicy) -> None:

@@ -21,7 +21,7 @@ FIELDS = (
 )
 DRINKS = QueuePolicy("drinks", "ordered", 2, 3, 4, 5, 6, 7, 8, 9, 10, False, True, 11, 12, 13, 14, 15)
 SNACKS = QueuePolicy("snacks")
-ROW = tuple(int(value) if isinstance(value, bool) else value for value in asdict(DRINKS).values())  # as SQLite keeps it
+ROW = tuple(asdict(DRINKS).values())
 
 
 @pytest.mark.django_db
@@ -42,10 +42,12 @@ def test_a_queue_is_written_and_read_whole_and_changed_by_declaring_it_again() -
 @pytest.mark.django_db
 def test_a_flag_is_a_flag_and_a_number_a_number_on_both_databases() -> None:
     queues.declare(QueuePolicy("drinks", max_attempts=1, breaker_after=0, wait_base_ms=0))
-    read = queues.policy_of("drinks")
-    assert read is not None
-    assert {type(value) for name, value in asdict(read).items() if name in ("accepting", "paused")} == {bool}
-    assert [type(value) for value in (read.max_attempts, read.breaker_after, read.wait_base_ms)] == [int] * 3
+    standing = queues.standing("drinks")
+    assert standing is not None
+    for read in (queues.policy_of("drinks"), queues.policies()["drinks"], standing.policy):
+        assert read is not None
+        assert [type(value) for value in (read.accepting, read.paused)] == [bool] * 2
+        assert [type(value) for value in (read.max_attempts, read.breaker_after, read.wait_base_ms)] == [int] * 3
 
 
 @pytest.mark.django_db
