@@ -15,7 +15,7 @@ def create_all(using: str = "default") -> None:
         Queue.objects.using(using).get_or_create(name="snacks")
     if "heads" in tables:
         Head.objects.using(using).get_or_create(name="chain", defaults={"hash": GENESIS})
-        Head.objects.using(using).get_or_create(name="jobs", defaults={"hash": ""})
+        Head.objects.using(using).get_or_create(name="jobs")
     if "auth_group" in tables:
         for role in ROLES:
             Group.objects.using(using).get_or_create(name=role)

@@ -1,6 +1,7 @@
 """The rows that every installation has: made where their tables stand, once, and never changed afterwards."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import Group
@@ -55,3 +56,30 @@ def test_a_table_that_does_not_stand_yet_waits(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(type(connection.introspection), "table_names", lambda *_: ["other", *tables])
     defaults.create_all()
     assert standing() == [rows if table in tables else set() for table, rows in zip(ALL, ROWS, strict=True)]
+
+
+class Elsewhere:
+    """Stands in for a model: keeps in which database a row is asked for."""
+
+    def __init__(self, asked: list[tuple[object, ...]], table: str) -> None:
+        self.objects, self.asked, self.table = self, asked, table
+
+    def using(self, alias: str) -> "Elsewhere":
+        self.asked.append((self.table, alias))
+        return self
+
+    def get_or_create(self, **_: object) -> None:
+        return None
+
+    @staticmethod
+    def table_names() -> list[str]:
+        return ALL
+
+
+def test_another_database_gets_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    for table in ("Queue", "Head", "Group"):
+        monkeypatch.setattr(defaults, table, Elsewhere(asked, table))
+    monkeypatch.setattr(defaults, "connections", {"other": SimpleNamespace(introspection=Elsewhere)})
+    defaults.create_all("other")
+    assert asked == [("Queue", "other"), *[("Head", "other")] * 2, *[("Group", "other")] * 3]
