@@ -78,8 +78,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 # --- the clock ------------------------------------------------------------------------------------------------------
 
 
-def test_the_vendor_is_asked_once() -> None:
+@pytest.mark.parametrize(("vendor", "is_it"), [("postgresql", True), ("sqlite", False), ("mysql", False)])
+def test_the_vendor_decides_and_is_asked_once(monkeypatch: pytest.MonkeyPatch, vendor: str, is_it: bool) -> None:
     assert database.is_postgresql() is (connection.vendor == "postgresql")
+    monkeypatch.setattr(database, "connection", SimpleNamespace(vendor=vendor))
+    assert database.is_postgresql.__wrapped__() is is_it
+    assert database.is_postgresql() is (connection.vendor == "postgresql"), "as long as the process lives"
 
 
 @pytest.mark.parametrize(("postgresql", "now"), [(False, 5), (True, 7)])

@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, postgresql: bool) -> Asked:
 @pytest.mark.parametrize("stands", [True, False])
 @pytest.mark.parametrize("at_ms", [None, NOW])
 @pytest.mark.parametrize("ended", [[], ["a"]])
-@pytest.mark.parametrize(("ahead", "due"), [(0, None), (2, []), (2, DUE)])
+@pytest.mark.parametrize(("ahead", "due"), [(0, None), (2, []), (2, DUE[:1]), (2, DUE)])
 def test_one_look_tells_it_all(
     asked: Asked, postgresql: bool, stands: bool, at_ms: int | None, ended: list[str], ahead: int,
     due: list[JobRow] | None,
