@@ -17,6 +17,7 @@ from queue_app.policy.ledgers import Entry, LedgerPage, Totals
 from queue_app.policy.reconciling import Ours
 from queue_app.reads import comparisons
 from queue_app.services import reconciling
+from queue_app.services.people import Actor
 from queue_app.services.reconciling import Result
 from queue_app.store.chain import Event
 from tests.conftest import START_MS as T
@@ -155,6 +156,16 @@ def test_ten_ids_of_each_kind_are_kept_and_a_hundred_in_all(clock: Clock, monkey
     assert wide[-1] == ("dead_with_effect", "s033")
 
 
+def test_what_only_moves_is_counted_and_hides_no_difference_of_the_same_order(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leased = [ours(one, "leased", until=T + 1) for one in ("a", "b", "c")]
+    Orders(monkeypatch, *leased, ours("d", at_ms=T - 1_000), ours("e", at_ms=T - 1_001))
+    found = reconciling.compare(Book(applied("a"), applied("b", 2), applied("c")))
+    assert found.passing == {"in_flight": 3, "forgotten": 2}
+    assert (found.kinds, found.differing, found.examples) == ({"quantity": 1}, 1, (("quantity", "b"),))
+
+
 @pytest.mark.parametrize(("n", "asked"), [(199, [199]), (200, [200, 0]), (201, [200, 1])])
 def test_two_hundred_suspects_are_looked_at_again_together(
     n: int, asked: list[int], clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -258,11 +269,22 @@ def test_a_comparison_is_kept_whole_with_its_event(
     assert told(0) == [Event(T + 5, "reconcile", "receiver", user.pk, by, role, "", "cli", "shell", detail)]
 
 
-def test_who_may_not_read_keeps_none_and_the_attempt_is_told(clock: Clock) -> None:
-    nobody = User.objects.create_user("nobody")
-    why = "Only operators, team leads and auditors may do this."
+def test_who_may_read_may_compare(auditor: User) -> None:
+    assert reconciling.may_compare(auditor) == Actor(auditor.pk, "ada", ("auditor",), "cli", "shell")
+    assert told(0) == []
+
+
+@pytest.mark.parametrize("call", [reconciling.may_compare, lambda user: reconciling.record(RESULT, user)])
+@pytest.mark.parametrize(
+    ("active", "why"),
+    [(True, "Only operators, team leads and auditors may do this."), (False, "This account is deactivated.")],
+)
+def test_who_may_not_read_keeps_none_and_the_attempt_is_told(
+    active: bool, why: str, call: Callable[[User], object], clock: Clock
+) -> None:
+    nobody = User.objects.create_user("nobody", is_active=active)
     with pytest.raises(NotAllowed) as refused:
-        reconciling.record(RESULT, nobody)
+        call(nobody)
     assert str(refused.value) == why
     assert not Reconciliation.objects.exists()
     detail: dict[str, object] = {"tried": "read", "why": why}
