@@ -1,6 +1,7 @@
 """Moves of workers: whole refusals, what is asked of the parts, and what one turn does when something has moved the gate."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from queue_app.policy.attempts import Lease, Result
 from queue_app.policy.breakers import SILENT_MS
 from queue_app.policy.errors import InvalidOrder
 from queue_app.services import gates, leases, passing
+from queue_app.store import database, jobs
 from queue_app.store import queues as store
 from tests.engine.rows import LEASE, T, declare, failures, put, row, snapshot, stand, take
 from tests.services.gates_of_queues import WAIT, fail_lately, gate
@@ -92,6 +94,22 @@ def test_every_move_goes_by_the_clock_when_no_instant_is_given(
     assert set(Failure.objects.values_list("job_id", "at_ms")) == {("c", T + 9), ("d", T + 9)}
     assert leases.finish_and_claim([Result("a", 1, "ok")], "w2", lease_ms=5)[0] == [True]
     assert (row("a")["changed_at_ms"], row("b")["lease_until"]) == (T + 9, T + 14)
+
+
+def test_the_instant_of_a_move_is_after_its_wait_for_the_lock(clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = database.write
+
+    def write(**more: Any) -> AbstractContextManager[None]:
+        clock.advance(100)
+        return real(**more)
+
+    put("a", "b")
+    monkeypatch.setattr(database, "write", write)
+    assert leases.claim("w1")[0].lease_until == T + 100 + LEASE
+    assert leases.finish("a", 1, "ok")
+    assert leases.finish_and_claim([], "w1")[1][0].lease_until == T + 300 + LEASE
+    assert leases.finish_many([Result("b", 1, "ok")]) == [True]
+    assert [row(job_id)["changed_at_ms"] for job_id in ("a", "b")] == [T + 200, T + 400]
 
 
 def test_nothing_to_end_costs_nothing_and_nothing_renewed_neither(
@@ -220,6 +238,38 @@ def test_only_an_end_that_may_have_moved_the_gate_makes_a_turn_look_again(monkey
     assert looks == ["snacks"] * 2
 
 
+def moves(asked: CaptureQueriesContext) -> int:
+    return len([query for query in asked if query["sql"].startswith("UPDATE jobs")])
+
+
+def test_a_plain_turn_that_lost_a_job_goes_on_for_as_many_as_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = jobs.pass_on
+    monkeypatch.setattr(passing, "looks_ahead", lambda _queue, limit: limit)
+    monkeypatch.setattr(jobs, "pass_on", lambda done, due, *more: real(done, due[1:], *more))
+    put("p", "a", "b", "c", "d", at=T)
+    with monkeypatch.context() as before:
+        before.setattr(jobs, "pass_on", real)
+        take()
+    answers, taken = leases.finish_and_claim([Result("p", 1, "ok")], "w2", limit=3, lease_ms=5, now_ms=T)
+    assert (answers, [(lease.id, lease.lease_until) for lease in taken]) == (
+        [True],
+        [("b", T + 5), ("c", T + 5), ("a", T + 5)],
+    )
+    assert [row(job_id)["owner"] for job_id in "abcd"] == ["w2", "w2", "w2", None]
+
+
+def test_a_queue_that_hands_out_freely_is_looked_ahead_for_from_the_second_turn_on() -> None:
+    passing._free.clear()
+    put("a", "b", "c", "d", at=T)
+    counted = []
+    for ended in ("", "a", "b"):
+        with CaptureQueriesContext(connection) as asked:
+            assert len(leases.finish_and_claim([Result(one, 1, "ok") for one in ended], "w1", now_ms=T)[1]) == 1
+        counted.append(moves(asked))
+    assert counted == [1, 1, 1], "nothing ended in the first"
+    assert [row(job_id)["state"] for job_id in "abcd"] == ["done", "done", "leased", "pending"]
+
+
 @pytest.mark.parametrize("look_ahead", [False, True])
 def test_a_turn_takes_as_many_as_asked_and_ends_what_it_was_told(
     monkeypatch: pytest.MonkeyPatch, look_ahead: bool
@@ -237,4 +287,4 @@ def test_a_turn_takes_as_many_as_asked_and_ends_what_it_was_told(
     )
     assert (stand("p"), row("p")["changed_at_ms"]) == (("done", "", "", 1, 1), T)
     assert [row(job_id)["owner"] for job_id in ("a", "b", "c")] == ["w2", "w2", None]
-    assert len([query for query in asked if query["sql"].startswith("UPDATE jobs")]) == (1 if look_ahead else 2)
+    assert moves(asked) == (1 if look_ahead else 2)
