@@ -157,6 +157,22 @@ def test_each_piece_of_time_is_read_on_both_sides_at_once(operator: User, monkey
     assert all(values[0] is stored for name, _within, values in watched.calls if name == "_store_flows")
 
 
+@pytest.mark.parametrize(
+    ("name", "table", "column", "third"),
+    [("orders", "jobs", "seq", 0), ("redrives", "redrives", "id", 1), ("outcomes", "redrive_outcomes", "id", 1)],
+)
+def test_a_bite_walks_by_the_key_of_its_table_from_where_the_last_one_ended(
+    name: str, table: str, column: str, third: int, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything(operator)
+    counting = recounts._Counting(KEPT)
+    watched = Watched(monkeypatch, (recounts._Counting, "_upto"))
+    assert [getattr(counting, name)(size) for size in (3, 2)] == [True, True]
+    assert [values[1:] for _name, _within, values in watched.calls] == [
+        (table, column, -(2**62), 3), (table, column, third, 2),
+    ]  # fmt: skip
+
+
 class Connection(Asked):
     """PostgreSQL, as far as a recount asks it how to read."""
 
@@ -216,6 +232,29 @@ def test_what_is_wrong_is_added_in_slot_0_and_nothing_else_moves(db: None) -> No
         "span_ms", "start_ms", "queue", "reason", "code", "slot", "died", "left_n", "still"
     )
     assert sorted(found) == [(MINUTE_MS, T, *TRIED, 0, 0, 1, 0), (*hour, 0, 5, 3, 0)]
+
+
+def test_each_difference_is_one_statement_that_makes_its_counter_or_adds_to_it(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked().stand_in(monkeypatch, recounts)
+    done = place("snacks", "done")
+    tally = Difference("tallies", ("late_finish",), "n", 1, 3)
+    recounts.correct([tally, Difference("counts", done, "last_at_ms", 0, T)], 0)
+    where = "queue, state, stage, reason, code"
+    assert asked.statements == [
+        (
+            "INSERT INTO tallies AS t (name, slot, n) VALUES (%s, 0, %s) "
+            "ON CONFLICT (name, slot) DO UPDATE SET n = t.n + excluded.n",
+            ["late_finish", 2],
+        ),
+        (
+            f"INSERT INTO counts AS t ({where}, slot, last_at_ms) VALUES (%s, %s, %s, %s, %s, 0, %s) "
+            f"ON CONFLICT ({where}, slot) DO UPDATE SET last_at_ms = "
+            "CASE WHEN t.last_at_ms > excluded.last_at_ms THEN t.last_at_ms ELSE excluded.last_at_ms END",
+            [*done, T],
+        ),
+    ]
 
 
 @pytest.mark.parametrize(("kept", "counted", "then"), [(T, T + 1, T + 1), (T + 1, T, T + 1), (T, T, T), (0, 1, 1)])
