@@ -85,7 +85,7 @@ def set_limits(
 def may_limit(user: User, name: str, *, channel: str = "console", proof: str = "session") -> None:
     """Raise NotAllowed (recorded) unless the person may change limits: asked before input is looked at."""
     with recorded(user, "limit_queue", f"queue:{name}", channel=channel, proof=proof):
-        require(actor_of(user, channel=channel, proof=proof), "limit_queue")
+        require(actor_of(user), "limit_queue")
 
 
 # --- one move -------------------------------------------------------------------------------------------------------

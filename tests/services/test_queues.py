@@ -10,6 +10,7 @@ from queue_app.models import AuditEvent, Job, Queue
 from queue_app.policy.errors import InvalidNote, InvalidOrder, NotAllowed, QueueClosed, SnackOpsError
 from queue_app.policy.queues import InvalidLimit, UnknownQueue
 from queue_app.services import queue, queues
+from tests.services.told import DEACTIVATED, LEADS, WAYS, Case, Refused, World, by_way, check
 
 pytestmark = pytest.mark.django_db
 
@@ -136,3 +137,21 @@ def test_a_queue_or_note_that_is_none_changes_nothing(
         with pytest.raises(refusal):
             move(team_lead, name, note=note)
     assert events() == []
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_who_may_change_limits_is_asked_before_the_input_is_looked_at(world: World, way: dict[str, str]) -> None:
+    for case in (
+        Case(lambda w: queues.may_limit(w.tom, "snacks", **w.how), lambda _w: None),
+        Case(
+            lambda w: queues.may_limit(w.oda, "any", **w.how),
+            lambda _w: Refused(NotAllowed, LEADS),
+            lambda w: w.refused(w.oda, "limit_queue", "queue:any", LEADS),
+        ),
+        Case(
+            lambda w: queues.may_limit(w.gone(), "snacks", **w.how),
+            lambda _w: Refused(NotAllowed, DEACTIVATED),
+            lambda w: w.refused(w.tom, "limit_queue", "queue:snacks", DEACTIVATED),
+        ),
+    ):
+        check(case, by_way(world, way))
