@@ -61,6 +61,26 @@ def test_the_record_names_also_who_is_deactivated_or_gone(world: World) -> None:
     )
 
 
+def test_what_an_open_page_asks_again_by_itself_is_recorded_once_in_a_while(world: World) -> None:
+    def refuse(who: User, action: str, target: str, once_in_ms: int) -> int:
+        """How many events it leaves."""
+        seq = AuditEvent.objects.count()
+        how = {"channel": "console", "proof": "session", "once_in_ms": once_in_ms}
+        with pytest.raises(NotAllowed), asking.recorded(who, action, target, **how):  # type: ignore[arg-type]
+            raise NotAllowed("Not so.")
+        assert told(seq) in ([], world.refused(who, action, target, "Not so."))
+        return AuditEvent.objects.count() - seq
+
+    first = (world.tom, "stop", "plan:7")
+    assert [refuse(*first, 1_000), refuse(*first, 1_000)] == [1, 0]
+    others = [(world.oda, "stop", "plan:7"), (world.tom, "slow", "plan:7"), (world.tom, "stop", "plan:8")]
+    assert [refuse(*other, 1_000) for other in others] == [1, 1, 1]
+    world.clock.advance(999)
+    assert [refuse(*first, 1_000), refuse(*first, 0), refuse(*first, 0), refuse(*first, 1_000)] == [0, 1, 1, 0]
+    world.clock.advance(1_000)
+    assert [refuse(*first, 1_000), refuse(*first, 1_000)] == [1, 0]
+
+
 @pytest.mark.parametrize("error", [InvalidPlan("No."), NotDead("No."), UnknownPlan("No."), ValueError("No.")], ids=repr)
 def test_what_is_no_refusal_goes_on_without_a_word(world: World, error: Exception) -> None:
     with pytest.raises(type(error)), asking.recorded(world.tom, "stop", "plan:7", channel="c", proof="p"):

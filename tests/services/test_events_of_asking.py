@@ -100,6 +100,12 @@ ASKINGS = {
     "somebody gone": Case(lambda w: plans.ask(w.gone(), story.SNACKS, TERMS, note="INC-1", **w.how),
                           lambda _w: Refused(NotAllowed, DEACTIVATED),
                           lambda w: w.refused(w.tom, "plan", "plan:new", DEACTIVATED), dead),
+    "whether one may": Case(lambda w: plans.may_ask(w.oda, **w.how), lambda _w: None),
+    "whether an auditor may": Case(lambda w: plans.may_ask(w.ada, **w.how), lambda _w: Refused(NotAllowed, WORKERS),
+                                   lambda w: w.refused(w.ada, "plan", "plan:new", WORKERS)),
+    "whether somebody gone may": Case(lambda w: plans.may_ask(w.gone(), **w.how),
+                                      lambda _w: Refused(NotAllowed, DEACTIVATED),
+                                      lambda w: w.refused(w.tom, "plan", "plan:new", DEACTIVATED)),
 }  # fmt: skip
 
 

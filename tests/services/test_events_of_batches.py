@@ -164,16 +164,17 @@ def test_a_move(world: World, way: dict[str, str], case: Case) -> None:
     check(case, by_way(world, way))
 
 
+@pytest.mark.parametrize("note", ["", "INC-2"])
 @pytest.mark.parametrize("way", WAYS, ids=["console", "cli"])
 def test_the_making_of_a_list_is_cancelled_once(
-    world: World, way: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    world: World, way: dict[str, str], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "IN_REQUEST", -1)  # so that its list is still in the making
     first = Case(
-        act("cancel", "tom", note="INC-2"),
-        receipt("cancelled", "cancel", by="tom", note="INC-2", round_=0, state="cancelled", changed_at_ms=now,
+        act("cancel", "tom", **{"note": note} if note else {}),
+        receipt("cancelled", "cancel", by="tom", note=note, round_=0, state="cancelled", changed_at_ms=now,
                 ended_at_ms=now),
-        told("plan.cancel", who="tom", note="INC-2", planned=0), proposed,
+        told("plan.cancel", who="tom", note=note, planned=0), proposed,
     )  # fmt: skip
     check(first, by_way(world, way))
     world.plan.refresh_from_db()

@@ -277,6 +277,25 @@ def test_what_is_kept_of_a_decision(world: World, settings: Any, how: str, solo:
         assert AuditEvent.objects.count() == seq
 
 
+def test_a_round_of_the_largest_number_has_its_decision_too(world: World) -> None:
+    proposed(world)
+    largest = 2**31 - 1
+    given = {
+        "decision": "approve",
+        "by": world.tom,
+        "by_name": "tom",
+        "at_ms": 5,
+        "note": "OK-0",
+        "rate_mj": 1,
+        "canary": 0,
+    }
+    Approval.objects.create(plan=world.plan, round=largest, digest="", proof="password", **given)
+    receipt = approvals.approve(
+        world.tom, world.plan.pk, round=largest, digest="", note="OK-1", proof=story.prove(world.tom)
+    )
+    assert (receipt.first, receipt.at_ms, receipt.note, receipt.round) == (False, 5, "OK-0", largest)
+
+
 def test_what_a_stricter_decision_leaves_out_is_kept(world: World) -> None:
     mixed(world)
     decides(typed="3", tightening=Tightening(2_500, 3, (REFUSED_CAUSE,)))(world)
