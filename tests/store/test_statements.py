@@ -113,11 +113,13 @@ def test_a_session_that_was_lost_is_an_error_of_the_database_and_the_next_one_wo
 class Session:
     """Stands in for Django's connection and the driver's: keeps which way each statement came."""
 
+    description = ("n",)  # of the rows
+
     def __init__(self, vendor, **how):
         self.vendor, self.execute_wrappers, self.queries_logged = vendor, [], False
         self.wrap_database_errors, self.atomic_blocks, self.way = nullcontext(), [None], "driver"
         vars(self).update(how)
-        self.connection, self.asked = self, []
+        self.connection, self.asked, self.description = self, [], ["n"]
 
     def cursor(self):
         self.way = "django"
@@ -162,3 +164,12 @@ def test_who_listens_hears_each_and_the_commit_travels_only_with_the_last_of_its
     assert here.asked == [(way, sql.replace("%s", mark), values) for sql, values in some]
     assert fetch(*some[1]) == [(3,)]
     assert here.asked[2] == (way.replace(", and committed", ""), *here.asked[1][1:])
+
+
+@pytest.mark.django_db
+def test_a_statement_without_rows_gives_none_also_to_who_listens():
+    change = ("UPDATE heads SET seq = seq", [])
+    with transaction.atomic():
+        assert fetch_all([change]) == [[]]
+        with connection.execute_wrapper(lambda execute, *call: execute(*call)):
+            assert fetch_all([change]) == [[]]
