@@ -142,6 +142,19 @@ def test_whoever_finds_nothing_cancels_it_and_tells_why(w: World) -> None:
     assert told(0) == [w.program("plan.empty", **detail)]
 
 
+def test_so_does_whoever_finds_only_what_others_hold(w: World) -> None:
+    died(50_001, 9)
+    elsewhere(900_000, "o2")
+    asked_for(w)
+    assert step(w) == progress(2, 0, done=True)
+    counted = {"beyond_horizon": 1, "held_elsewhere": 1}
+    check_row(
+        w, state="cancelled", why="empty", changed_at_ms=w.clock.now, ended_at_ms=w.clock.now, looked_at=2,
+        held_by='{"900000": 1}', frozen_after_ms=AT - 9, frozen_after_seq=2, **counted,
+    )  # fmt: skip
+    assert told(0) == [w.program("plan.empty", planned=0, digest=EMPTY_DIGEST, too_old=0, **counted)]
+
+
 def test_the_instant_may_be_given(w: World) -> None:
     died(5)
     asked_for(w)

@@ -82,7 +82,8 @@ def test_as_many_are_redriven_as_may_be_in_their_order(w: World, limit: int, n: 
     done = carry_out(w, some, limit)
     assert done == Outcome(n, n, 0, rows, Counter({CAUSE: n} if n else {}), Counter(), Counter())
     assert (done.n_redriven, done.n_skipped) == (n, 0)
-    assert [item_row(w, pos)["state"] for pos in (1, 2, 3)] == ["redriven"] * n + ["waiting"] * (3 - n)
+    stands = PlanItem.objects.filter(plan=w.plan).order_by("pos").values_list("state", "left_at_ms")
+    assert list(stands) == [("redriven", w.clock.now)] * n + [("waiting", None)] * (3 - n)
     assert causes(w) == {"http_422": (n, 0)}
     found = Job.objects.filter(pk__in=[item.job_id for item in some[:n]])
     assert [
