@@ -40,6 +40,10 @@ class ItemLine:
         return self.at_ms if self.state == "skipped" else None
 
 
+# As the indexes have it: the skipped ones' is partial, and serves only a text that says the same.
+_IS = {"waiting": "i.state = 'waiting'", "redriven": "i.state = 'redriven'", "skipped": "i.why > ''"}
+
+
 def plan_items(
     plan_id: int,
     *,
@@ -61,9 +65,8 @@ def plan_items(
         conditions.append("i.why = %s")
         more.append(why)
     if states:
-        # word for word, because the partial index of the skipped ones serves a state only if it is seen in the text
-        known = [state for state in ("waiting", "redriven", "skipped") if state in states]
-        conditions.append(f"({' OR '.join(f'i.state = {state!r}' for state in known) or '1 = 0'})")
+        known = [state for state in _IS if state in states]
+        conditions.append(f"({' OR '.join(_IS[state] for state in known) or '1 = 0'})")
     if outcome is not None:
         if not getattr(results_by_batch([plan_id]).get(plan_id, Results()), outcome):
             return []  # known from the counters, or a million orders would be searched in vain
@@ -72,7 +75,8 @@ def plan_items(
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.dead_since_ms, i.state, i.why, i.tries, i.canary, "
-            "i.at_ms, CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END, o.at_ms "
+            "coalesce(i.left_at_ms, i.at_ms), "
+            "CASE WHEN i.state = 'redriven' THEN coalesce(o.outcome, 'waiting') ELSE '' END, o.at_ms "
             "FROM plan_items AS i LEFT JOIN redrive_outcomes AS o ON o.job_id = i.job_id AND o.token = i.token "
             f"AND o.batch = i.plan_id WHERE {' AND '.join(conditions)} "
             f"ORDER BY i.pos {'ASC' if before_pos is None else 'DESC'} LIMIT %s",

@@ -189,7 +189,7 @@ class _Turn:
             waiting = items.of_trial(plan.pk, plan.round, self._now, limit)
         else:
             waiting = items.again(plan.pk, self._now, limit)
-            waiting += items.fresh(plan.pk, plan.next_pos, limit - len(waiting)) if len(waiting) < limit else []
+            waiting += items.fresh(plan.pk, plan.next_pos, plan.planned, limit - len(waiting))
         outcome = turns.carry_out(plan, waiting, jobs, self._now)
         self._keep(self._changes(outcome, in_trial=in_trial, passed=passed), outcome)
         ended = plan.planned == plan.redriven + plan.skipped

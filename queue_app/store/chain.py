@@ -5,15 +5,12 @@ Call it last in the transaction: on PostgreSQL it locks the one head row, which 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from django.db import connection
 
 from queue_app.policy.canonical import canonical_ascii
 from queue_app.policy.chain import AUDIT_FIELDS, REDRIVE_FIELDS, USERS, VERSION, link_hash
 from queue_app.store.database import is_postgresql
 from queue_app.store.given import Given
-from queue_app.store.statements import fetch
+from queue_app.store.statements import Statement, fetch, fetch_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +53,25 @@ class RedriveRow:
 
 def append(events: Sequence[Event], redrives: Sequence[RedriveRow] = ()) -> tuple[int, str]:
     """Write the redrives rows, then the events, each linked to the one before. Returns the new head (seq, hash)."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT seq, link, hash FROM heads WHERE name = 'chain'" + (" FOR UPDATE" if is_postgresql() else "")
-        )
-        seq, link, head = cursor.fetchone()
-        redrive_rows, event_rows = [], []
-        for row in redrives:
-            link += 1
-            record = {name: getattr(row, name) for name in REDRIVE_FIELDS[:-1]} | {"link": link}
-            head = link_hash(head, record)
-            values = list(record.values())  # in the order of REDRIVE_FIELDS
-            values[_SOLO] = int(row.solo)
-            redrive_rows.append((link, *values, head))
-        for event in events:
-            seq, link, prev = seq + 1, link + 1, head
-            record = {name: getattr(event, name) for name in AUDIT_FIELDS[2:-1]}
-            record |= {"seq": seq, "link": link, "detail": canonical_ascii(event.detail)}
-            head = link_hash(prev, record)
-            event_rows.append([*(record[name] for name in AUDIT_FIELDS), prev, head, VERSION])
-        if redrive_rows:
-            _insert_redrives(cursor, redrive_rows)
-        if event_rows:
-            cursor.executemany(_INSERT_EVENT, event_rows)
-        cursor.execute("UPDATE heads SET seq = %s, link = %s, hash = %s WHERE name = 'chain'", [seq, link, head])
+    held = " FOR UPDATE" if is_postgresql() else ""
+    ((seq, link, head),) = fetch(f"SELECT seq, link, hash FROM heads WHERE name = 'chain'{held}", [])
+    redrive_rows: list[tuple[object, ...]] = []
+    written: list[Statement] = []
+    for row in redrives:
+        link += 1
+        record = {name: getattr(row, name) for name in REDRIVE_FIELDS[:-1]} | {"link": link}
+        head = link_hash(head, record)
+        values = list(record.values())  # in the order of REDRIVE_FIELDS
+        values[_SOLO] = int(row.solo)
+        redrive_rows.append((link, *values, head))
+    for event in events:
+        seq, link, prev = seq + 1, link + 1, head
+        record = {name: getattr(event, name) for name in AUDIT_FIELDS[2:-1]}
+        record |= {"seq": seq, "link": link, "detail": canonical_ascii(event.detail)}
+        head = link_hash(prev, record)
+        written.append((_INSERT_EVENT, [*(record[name] for name in AUDIT_FIELDS), prev, head, VERSION]))
+    written.append(("UPDATE heads SET seq = %s, link = %s, hash = %s WHERE name = 'chain'", [seq, link, head]))
+    fetch_all([*_redrives(redrive_rows), *written])
     return seq, head
 
 
@@ -105,16 +97,13 @@ _GIVEN = ", ".join("g.solo = 1" if name == "solo" else f"g.{name}" for name in R
 _MARKS = ", ".join(["%s"] * (len(REDRIVE_FIELDS) + 2))
 
 
-def _insert_redrives(cursor: Any, rows: list[tuple[object, ...]]) -> None:
+def _redrives(rows: list[tuple[object, ...]]) -> list[Statement]:
     """Differs because on PostgreSQL row by row the counters' trigger and the driver were most of a redrive's time; SQLite
     takes rows with so many columns faster one by one than out of one text."""
-    if is_postgresql():
-        fetch(
-            f"{_INSERT_REDRIVE} SELECT g.id, {_GIVEN}, g.hash FROM {_REDRIVES.table} RETURNING id",
-            _REDRIVES.values(rows),
-        )
-    else:
-        cursor.executemany(f"{_INSERT_REDRIVE} VALUES ({_MARKS})", rows)
+    if rows and is_postgresql():
+        text = f"{_INSERT_REDRIVE} SELECT g.id, {_GIVEN}, g.hash FROM {_REDRIVES.table}"
+        return [(text, _REDRIVES.values(rows))]
+    return [(f"{_INSERT_REDRIVE} VALUES ({_MARKS})", row) for row in rows]
 
 
 _INSERT_EVENT = _insert("audit", f"{_columns(AUDIT_FIELDS)}, prev, hash, version")

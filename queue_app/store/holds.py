@@ -7,6 +7,7 @@ from django.db import connection
 from queue_app.policy.plans import OPEN
 from queue_app.store.database import placeholders
 from queue_app.store.given import Given
+from queue_app.store.statements import fetch
 
 _WANTED = Given("id text")
 
@@ -31,12 +32,11 @@ def take(plan_id: int, job_ids: Sequence[str]) -> set[str]:
     """
     if not job_ids:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO holds AS h (job_id, plan_id) SELECT g.id, %s FROM {_WANTED.table} WHERE 1 = 1 "
-            "ON CONFLICT (job_id) DO UPDATE SET plan_id = excluded.plan_id WHERE NOT EXISTS "
-            f"(SELECT 1 FROM plans AS p WHERE p.id = h.plan_id AND p.state IN ({placeholders(len(OPEN))})) "
-            "RETURNING job_id",
-            [plan_id, *_WANTED.values([(job_id,) for job_id in sorted(job_ids)]), *OPEN],
-        )
-        return {row[0] for row in cursor.fetchall()}
+    taken = fetch(
+        f"INSERT INTO holds AS h (job_id, plan_id) SELECT g.id, %s FROM {_WANTED.table} WHERE 1 = 1 "
+        "ON CONFLICT (job_id) DO UPDATE SET plan_id = excluded.plan_id WHERE NOT EXISTS "
+        f"(SELECT 1 FROM plans AS p WHERE p.id = h.plan_id AND p.state IN ({placeholders(len(OPEN))})) "
+        "RETURNING job_id",
+        [plan_id, *_WANTED.values([(job_id,) for job_id in sorted(job_ids)]), *OPEN],
+    )
+    return {job_id for (job_id,) in taken}

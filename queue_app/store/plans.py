@@ -81,7 +81,8 @@ def groups(plan_id: int) -> dict[tuple[str, str], PlanGroup]:
 
 def decision_of(plan_id: int, round_: int) -> Approval | None:
     """What was decided in this round, or None."""
-    return Approval.objects.filter(plan_id=plan_id, round=round_).first()
+    made = Approval.objects.raw("SELECT * FROM approvals WHERE plan_id = %s AND round = %s", [plan_id, round_])
+    return next(iter(made), None)
 
 
 def add_decision(**values: Any) -> Approval:

@@ -43,7 +43,7 @@ def fetch_all(statements: Sequence[Statement], *, last: bool = False) -> list[Ro
 def _heard(here: Any, sql: str, values: Sequence[Any]) -> Rows:
     with here.cursor() as cursor:
         cursor.execute(sql, values)
-        return list(cursor.fetchall())
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 @functools.cache

@@ -81,9 +81,13 @@ _MOVED = f"""
     WHERE ({_place("o")}) IS DISTINCT FROM ({_place("n")}) GROUP BY 1, 2, 3, 4, 5
     ON CONFLICT (queue, state, stage, reason, code, slot) DO UPDATE
     SET n = c.n + excluded.n, last_at_ms = greatest(c.last_at_ms, excluded.last_at_ms);"""
-_ROW = "{r}.queue, {r}.reason, {r}.code, {at}.changed_at_ms AS at, {died} AS died, {left} AS left_n, {still} AS still"
-_DIED = _ROW.format(r="n", at="n", died=1, left=0, still=1)
-_FREED = f"FROM {_PAIRS} WHERE {_WAS_DEAD} AND NOT {_IS_DEAD}"
+_DIED = "n.queue, n.reason, n.code, n.changed_at_ms AS at, 1 AS died, 0 AS left_n, 1 AS still"
+# who left is counted when he leaves, and is no more among those who died when he did
+_FREED = (
+    f"SELECT o.queue, o.reason, o.code, f.at, 0 AS died, f.left_n, f.still FROM {_PAIRS}, "
+    "LATERAL (VALUES (n.changed_at_ms, 1, 0), (o.changed_at_ms, 0, -1)) AS f(at, left_n, still) "
+    f"WHERE {_WAS_DEAD} AND NOT {_IS_DEAD}"
+)
 _TO = "m.queue, m.state, m.stage, m.reason, m.code"
 
 SOURCES = {
@@ -101,10 +105,7 @@ SOURCES = {
     )
     + _if(
         "EXISTS (SELECT 1 FROM gone WHERE state = 'dead')",
-        _flow(
-            f"SELECT {_ROW.format(r='o', at='n', died=0, left=1, still=0)} {_FREED} UNION ALL "
-            f"SELECT {_ROW.format(r='o', at='o', died=0, left=0, still=-1)} {_FREED}"
-        ),
+        _flow(_FREED),
     )
     + "\n    RETURN NULL;\nEND",
     "snackops_redrives_count": "BEGIN"

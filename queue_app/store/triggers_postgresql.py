@@ -75,9 +75,10 @@ _BODIES = {
     THEN {_raise("plan_items: what was frozen never changes")} END IF;
     RETURN NEW;""",
     "snackops_items_insert": f"""
-    IF (SELECT state FROM plans WHERE id = NEW.plan_id) IS DISTINCT FROM 'freezing'
+    IF EXISTS (SELECT 1 FROM (SELECT DISTINCT plan_id FROM came) AS c LEFT JOIN plans AS p ON p.id = c.plan_id
+        WHERE p.state IS DISTINCT FROM 'freezing')
     THEN {_raise("plan_items: a list grows only while it is made")} END IF;
-    RETURN NEW;""",
+    RETURN NULL;""",
     "snackops_plans_guard": f"""
     IF OLD.state IN ({", ".join(map(repr, CLOSED))}) AND NEW.state IS DISTINCT FROM OLD.state
     THEN {_raise("plans: a closed plan stays closed")} END IF;
@@ -98,15 +99,18 @@ FUNCTIONS = (
 _ROW = "FOR EACH ROW"
 # A condition costs a tenth of a call of a function: the function is called only to say what is wrong.
 _BROKEN = (
-    f"WHEN ({_BODY_CHANGED} OR NEW.token < OLD.token "
-    "OR (OLD.state = 'done' AND NEW.state <> 'done') OR OLD.state = 'dead')"
+    f"WHEN ({_BODY_CHANGED} OR NEW.token < OLD.token OR (OLD.state = 'done' AND NEW.state <> 'done') "
+    "OR (OLD.state = 'dead' AND (NEW.state <> 'pending' OR NEW.redriven <> OLD.redriven + 1)))"
 )
 # trigger -> (when and on what, function)
 _CALLS: dict[str, tuple[str, str]] = {
     "jobs_guard_update": (f"BEFORE UPDATE ON jobs {_ROW} {_BROKEN}", "snackops_jobs_guard"),
     "jobs_guard_delete": (f"BEFORE DELETE ON jobs {_ROW}", "snackops_jobs_delete"),
     "jobs_guard_truncate": ("BEFORE TRUNCATE ON jobs FOR EACH STATEMENT", "snackops_refuse"),
-    "plan_items_guard_grow": (f"BEFORE INSERT ON plan_items {_ROW}", "snackops_items_insert"),
+    "plan_items_guard_grow": (
+        "AFTER INSERT ON plan_items REFERENCING NEW TABLE AS came FOR EACH STATEMENT",
+        "snackops_items_insert",
+    ),
     "plan_items_guard_update": (f"BEFORE UPDATE ON plan_items {_ROW} WHEN ({_ITEM_BROKEN})", "snackops_items_guard"),
     "plans_guard_closed": (f"BEFORE UPDATE ON plans {_ROW}", "snackops_plans_guard"),
     "plans_guard_delete": (f"BEFORE DELETE ON plans {_ROW}", "snackops_refuse"),

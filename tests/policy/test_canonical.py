@@ -26,11 +26,11 @@ def told(value):
 @given(RECORDS)
 def test_the_short_way_differs_in_nothing(record):
     by_itself = told(record)
-    short, canonical._is_plain_record = canonical._is_plain_record, lambda _: False
+    short, canonical._is_flat_record = canonical._is_flat_record, lambda _: False
     try:
         assert told(record) == by_itself
     finally:
-        canonical._is_plain_record = short
+        canonical._is_flat_record = short
 
 
 @given(st.dictionaries(st.text(max_size=5), st.one_of(st.none(), st.booleans(), st.integers(-99, 99)), max_size=8))
@@ -44,6 +44,10 @@ def test_the_text_is_what_json_makes_of_it(record):
 def test_what_has_no_canonical_text_is_refused_on_the_short_way_too(bad):
     with pytest.raises(ValueError):
         canonical_ascii(bad)
+
+
+class Text(str):
+    """May lie about itself, too."""
 
 
 class Mapping(dict):
@@ -175,18 +179,15 @@ def test_a_record_is_measured_by_what_its_escapes_take(record):
         ({"a": "b", "c": None, "d": True, "e": 2**64 - 1, "f": -(2**63)}, True),
         ({str(n): n for n in range(64)}, True),
         ({str(n): n for n in range(65)}, False),
-        ({"a": "b" * 4_096}, True),
-        ({"a": "b" * 4_097}, False),
-        ({"a" * 4_097: 1}, False),
-        *(({"a": value}, False) for value in ("\0", "\u00e9", 2**64, -(2**63) - 1, 1.0, [], {})),
-        *(({key: "a"}, False) for key in ("\0", "\u00e9", 1, None)),
+        *(({"a": value}, False) for value in (2**64, -(2**63) - 1, 1.0, [], {}, Text("a"))),
+        *(({key: "a"}, False) for key in (1, None, Text("a"))),
         ([], False),
         ("a", False),
         (Mapping(), False),
     ],
 )
 def test_small_flat_records_go_the_short_way_and_nothing_else_does(record, short):
-    assert canonical._is_plain_record(record) is short
+    assert canonical._is_flat_record(record) is short
 
 
 @pytest.mark.parametrize(("text_of", "most"), [(canonical_json, 16_384), (canonical_ascii, 1_000_000)])

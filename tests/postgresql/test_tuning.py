@@ -1,10 +1,12 @@
 """The tables' settings stand after every migration, and renewals of counters touch no index."""
 
 import pytest
-from django.db import connection
+from django.contrib.auth.models import User
+from django.db import IntegrityError, connection
 
-from queue_app.services import queue
+from queue_app.services import queue, ticks
 from queue_app.store import tuning
+from tests.redrive.story import approved, die
 from tests.store.rows import through_django
 
 
@@ -29,18 +31,20 @@ def refuse_changes(execute, sql, params, many, context):
     return execute(sql, params, many, context)
 
 
+def changes(table: str) -> tuple[int, int]:
+    """How many rows were changed so far, and how many of them within their page."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s", [table])
+        return cursor.fetchone()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_counters_are_changed_within_their_page() -> None:
-    def changes() -> tuple[int, int]:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_stat_force_next_flush()")
-            cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counts'")
-            return cursor.fetchone()
-
-    all_before, in_place_before = changes()
+    all_before, in_place_before = changes("counts")
     for number in range(40):
         queue.enqueue(f"j{number}", 1)
-    all_after, in_place_after = changes()
+    all_after, in_place_after = changes("counts")
     assert all_after - all_before >= 39
     # a page that is full by then makes one of many move on to the next
     assert in_place_after - in_place_before >= 0.9 * (all_after - all_before)
@@ -55,3 +59,34 @@ def test_an_id_stands_in_one_index_alone(table: str) -> None:
         cursor.execute(f"SELECT indexdef FROM pg_indexes WHERE tablename = '{table}'")
         (only,) = [row[0] for row in cursor.fetchall() if f"({column})" in row[0] or f"({column} varchar" in row[0]]
     assert "UNIQUE" in only
+
+
+@pytest.mark.django_db
+def test_rows_of_a_redrive_cost_no_query_and_no_index_of_a_foreign_key() -> None:
+    assert (tuning._keys("default"), tuning._indexes_of_keys("default")) == ([], [])
+    through_django("ALTER TABLE holds ADD CONSTRAINT to_plan FOREIGN KEY (plan_id) REFERENCES plans (id)")
+    through_django("CREATE INDEX who ON redrives (approved_by_id)")
+    through_django("CREATE INDEX whose ON redrives (approved_by_id, requested_by_id)")
+    assert (tuning._keys("default"), tuning._indexes_of_keys("default")) == ([("holds", "to_plan")], ["who"])
+    tuning.create_all()
+    assert (tuning._keys("default"), tuning._indexes_of_keys("default")) == ([], [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_asked_for_or_approved_a_redrive_cannot_be_removed_all_the_same(operator: User, team_lead: User) -> None:
+    die(1)
+    approved(operator, team_lead)
+    for user in (operator, team_lead):
+        with pytest.raises(IntegrityError, match="violates foreign key constraint"):
+            through_django(f"DELETE FROM auth_user WHERE id = {user.pk}")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_item_is_redriven_within_its_page(operator: User, team_lead: User) -> None:
+    die(60)
+    plan = approved(operator, team_lead)
+    assert ticks.begin(plan.pk)
+    before = changes("plan_items")
+    assert ticks.tick(plan.pk, bite=60, unlimited=True).redriven == 60
+    after = changes("plan_items")
+    assert (after[0] - before[0], after[1] - before[1]) == (60, 60)

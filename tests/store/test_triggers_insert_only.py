@@ -130,7 +130,7 @@ def test_an_item_leaves_waiting_once() -> None:
     one_of_each_insert_only_table()
     moves = [
         "UPDATE plan_items SET tries = 1",
-        "UPDATE plan_items SET state = 'redriven', at_ms = 1",
+        "UPDATE plan_items SET state = 'redriven', left_at_ms = 1",
         "UPDATE plan_items SET state = 'skipped', why = 'not_dead'",
         "UPDATE plan_items SET state = 'waiting'",
     ]
