@@ -107,9 +107,15 @@ def living_in_file(path: Path, *, wal: bool = False) -> Iterator[BaseDatabaseWra
         house.close()
 
 
+PREPARED: Path | None = None
+"""A file as `empty_file` makes one, where something else has made it already (tests/mutants)."""
+
+
 @pytest.fixture(scope="session")
 def empty_file(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: object) -> Path:
     """An SQLite file with all tables and nothing in them."""
+    if PREPARED:
+        return PREPARED
     path = tmp_path_factory.mktemp("sqlite") / "empty.sqlite3"
     with django_db_blocker.unblock(), living_in_file(path):
         call_command("migrate", verbosity=0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection, connections
 from django.test import utils as django_test
 
@@ -16,10 +17,19 @@ _setup_databases = django_test.setup_databases
 
 
 def prepare() -> None:
-    """Set the database of the tests up, once, and let go of it: PostgreSQL copies none that somebody uses."""
+    """Set the database of the tests up, once, and let go of it: PostgreSQL copies none that somebody uses.
+
+    Tests that need a file of SQLite beside it get one, too: to migrate one costs a second.
+    """
+    from tests.backups import conftest as backups  # it needs Django to be set up
+
     _setup_databases(verbosity=0, interactive=False)
     if connection.vendor == "sqlite":
         shutil.copy(connection.settings_dict["NAME"], _FILE)
+    else:
+        with backups.living_in_file(_FILE):
+            call_command("migrate", verbosity=0)
+    backups.PREPARED = _FILE
     let_go()
 
 
