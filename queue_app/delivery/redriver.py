@@ -15,6 +15,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from queue_app import clock
 from queue_app.delivery.troubles import trouble_of
 from queue_app.models import Plan
+from queue_app.policy.buckets import BITE, next_bite
 from queue_app.policy.selections import CHUNK
 from queue_app.services import asking, freezing, housekeeping, life_signs, sealing, ticks
 from queue_app.services.life_signs import BEAT_MS, Work
@@ -23,8 +24,6 @@ from queue_app.store import database, plans
 log = structlog.get_logger(__name__)
 
 IDLE_MS = 200  # between looks when nothing is due: a pause or stop takes effect by itself, a new approval within this
-TICK_MS = 15  # what a tick aims at, so that it holds the lock 20 ms at most; the bite follows
-BITES = (25, ticks.MAX_BITE)  # fewer would only pay the price of a commit more often
 SEAL_MS = 1_000
 TROUBLE_MS = (500, 30_000)  # between tries while the database refuses, and for one plan that cannot go on
 
@@ -35,7 +34,7 @@ class _Pace:
 
     due_ms: int = 0  # on the monotonic clock
     trouble_ms: int = 0
-    bite: int = BITES[1] // 4
+    bite: int = BITE[1] // 4
     chunk: int = CHUNK[0]
 
 
@@ -130,10 +129,7 @@ class Redriver:
     def _tick(self, plan: Plan, pace: _Pace) -> int:
         done = ticks.tick(plan.pk, bite=pace.bite)
         self._held_ms += done.held_ms
-        if done.held_ms > TICK_MS:
-            pace.bite = max(BITES[0], pace.bite * TICK_MS // done.held_ms)
-        elif done.held_ms < TICK_MS // 2:
-            pace.bite = min(BITES[1], pace.bite * 2)
+        pace.bite = next_bite(pace.bite, done.held_ms)
         if done.redriven or done.skipped:
             log.info("tick", plan=plan.pk, redriven=done.redriven, skipped=done.skipped, held_ms=done.held_ms)
         return IDLE_MS if done.due_ms is None else done.due_ms

@@ -13,6 +13,9 @@ BURST_MS = 250  # the bucket holds one job and what so much time grants: the mos
 RIVALS_MS = 5_000  # so much earlier is no clock that was set back, but a taker who waited for another one's commit
 TICK_MS = 50  # a tick is worth its commit once so much time granted jobs
 
+BITE = (25, 200)  # items of one tick; fewer would only pay the price of a commit more often
+HELD_MS = 15  # what a tick aims at, so that it holds the write lock 20 ms at most; the bite follows
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -102,3 +105,11 @@ def duration_ms(jobs: int, rate_mj: int, steps: Sequence[tuple[int, int]] = ()) 
         left_uj -= fills
         total += seconds * 1_000
     return total + -(-left_uj // rate_mj)
+
+
+def next_bite(bite: int, held_ms: int) -> int:
+    """The items of the next tick after one that held the lock so long: fewer in proportion when it was too long, at most
+    twice as many when it was short, within BITE."""
+    if held_ms > HELD_MS:
+        return max(BITE[0], bite * HELD_MS // held_ms)
+    return min(BITE[1], bite * 2) if held_ms < HELD_MS // 2 else bite

@@ -20,7 +20,7 @@ from queue_app.services import programs, turns
 from queue_app.services.turns import Outcome
 from queue_app.store import chain, database, items, plans
 
-MAX_BITE = 200  # items of one tick; the redriver asks for fewer when ticks take too long
+MAX_BITE = buckets.BITE[1]
 LOOK = 32  # items looked at even for one job, so that a row of skipped ones is passed at once
 POLL_MS = 250  # between looks at a trial's results
 

@@ -115,19 +115,27 @@ def _approved(plan: int, rate_mj: int | None = None) -> None:
     )
 
 
-def full_speed(n: int, bite: int) -> dict[str, float]:
-    """Tick after tick without rate and rest; redrives per second and how long a tick takes."""
+def full_speed(n: int, bite: int | None) -> dict[str, float]:
+    """Tick after tick without rate and rest, `bite` orders each or, None, as many as a redriver takes; redrives per second
+    and how long a tick takes and holds the write lock."""
+    from queue_app.policy.buckets import BITE, next_bite
     from queue_app.services import ticks
 
     plan, numbers = _frozen(n, 0)
     _approved(plan)
     assert ticks.begin(plan)
     took: list[float] = []
+    held: list[float] = []
+    bites: list[float] = []
+    size = bite or BITE[1] // 4
     start = time.perf_counter()
     while True:
         before = time.perf_counter()
-        done = ticks.tick(plan, bite=bite, unlimited=True)
+        done = ticks.tick(plan, bite=size, unlimited=True)
         took.append((time.perf_counter() - before) * 1_000)
+        held.append(float(done.held_ms))
+        bites.append(float(size))
+        size = bite or next_bite(size, done.held_ms)
         if done.due_ms is None:
             break
     seconds = time.perf_counter() - start
@@ -136,6 +144,9 @@ def full_speed(n: int, bite: int) -> dict[str, float]:
         "redrives per s": n / seconds,
         "tick p50 ms": _percentile(took, 0.5),
         "tick p99 ms": _percentile(took, 0.99),
+        "tick held p50 ms": _percentile(held, 0.5),
+        "tick held p99 ms": _percentile(held, 0.99),
+        "bite p50": _percentile(bites, 0.5),
     }
 
 
@@ -284,6 +295,7 @@ def main(arguments: list[str]) -> None:
         return
     n = int(arguments[0]) if arguments else ORDERS
     for title, name, *rest in (
+        ("full speed, a redriver's bite", "full_speed", n, None),
         *((f"full speed, bite {bite}", "full_speed", n, bite) for bite in (200, 1_000)),
         ("1/s, 1 redrivers", "at_rate", 1, 62, 1),
         *((f"{rate}/s, {k} redrivers", "at_rate", rate, 20, k) for rate, k in ((50, 1), (500, 1), (500, 2))),

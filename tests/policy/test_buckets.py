@@ -13,6 +13,7 @@ from queue_app.policy.buckets import (
     duration_ms,
     fresh,
     moment_of,
+    next_bite,
     rate_at,
     refilled,
     resumed,
@@ -161,3 +162,24 @@ def test_rivals_who_looked_at_the_clock_before_they_had_the_bucket_get_no_time_t
 
 def test_a_clock_that_was_set_back_is_believed():
     assert [moment_of(Bucket(0, T), T + ms) for ms in (5, 0, -1, -5_000, -5_001)] == [T + 5, T, T, T, T - 5_001]
+
+
+@pytest.mark.parametrize(
+    ("bite", "held_ms", "then"),
+    [
+        (50, 0, 100),
+        (50, 6, 100),
+        (50, 7, 50),
+        (50, 15, 50),
+        (50, 16, 46),
+        (200, 30, 100),
+        (101, 6, 200),
+        (100, 6, 200),
+        (200, 0, 200),
+        (50, 30, 25),
+        (50, 31, 25),
+        (25, 5_000, 25),
+    ],
+)
+def test_the_bite_follows_the_time_that_the_last_tick_held_the_lock(bite, held_ms, then):
+    assert next_bite(bite, held_ms) == then

@@ -52,7 +52,7 @@ def test_a_lost_answer_at_commit_is_found_out_by_reading_never_by_repeating(
     redriver = Redriver("r1", wait=wait)
     with monkeypatch.context() as patched:
         flaky = Flaky(patched, after_commit)
-        patched.setattr("queue_app.delivery.redriver.BITES", (10, 10))
+        patched.setattr("queue_app.policy.buckets.BITE", (10, 10))
         redriver.run()
     assert flaky.broken > 1
     assert Plan.objects.get().state == "ended"
