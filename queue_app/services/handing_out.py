@@ -28,9 +28,9 @@ def hand_out(owner: str, standing: Standing, limit: int, lease_ms: int | None) -
         # Once the bound on burials is reached, the call still looks for jobs to hand out.
         room, ordered = grant.n - len(taken), policy.ordering == "ordered"
         found = jobs.due(policy.name, now, room, ordered=ordered, with_budget=left == 0)
-        reasons = [burial(job.spent, now_ms=now) for job in found]
-        leased = _lease([job for job, reason in zip(found, reasons, strict=True) if reason is None], owner, now, until)
-        lost = [(job, reason) for job, reason in zip(found, reasons, strict=True) if reason is not None][:left]
+        judged = [(job, burial(job.spent, now_ms=now)) for job in found]
+        leased = _lease([job for job, reason in judged if reason is None], owner, now, until)
+        lost = [(job, reason) for job, reason in judged if reason is not None][:left]
         _bury(lost, now)
         taken += leased
         left -= len(lost)
