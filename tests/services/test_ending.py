@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from queue_app.models import Failure, Gate, Job, LateFinish, RedriveOutcome
 from queue_app.policy.attempts import Result
 from queue_app.services import ending, gates, leases, queue
-from queue_app.store import ends
+from queue_app.store import ends, evidence
+from queue_app.store.evidence import End
 from tests.engine.rows import T, declare, kill, put, take
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,23 @@ def outcome(job_id: str, told: str, reason: str = "", code: str = "", *, at: int
     }  # fmt: skip
 
 
-def test_each_first_end_after_a_redrive_is_a_result_and_another_try_is_none(team_lead: User) -> None:
+@pytest.fixture
+def results_told(monkeypatch: pytest.MonkeyPatch) -> list[End]:
+    """What the evidence is told of ends of redriven orders."""
+    told: list[End] = []
+    real = evidence.add_redrive_outcomes
+
+    def add(rows: list[End], at_ms: int) -> None:
+        told.extend(rows)
+        real(rows, at_ms)
+
+    monkeypatch.setattr(evidence, "add_redrive_outcomes", add)
+    return told
+
+
+def test_each_first_end_after_a_redrive_is_a_result_and_another_try_is_none(
+    team_lead: User, results_told: list[End]
+) -> None:
     redriven("a", "b", "c", "d", by=team_lead)
     put("e", at=LATER)
     take(at=LATER)
@@ -54,6 +71,11 @@ def test_each_first_end_after_a_redrive_is_a_result_and_another_try_is_none(team
         outcome("a", "done"),
         outcome("b", "dead_same", "permanent", "http_422"),
         outcome("c", "dead_other", "permanent", "http_409"),
+    ]
+    assert results_told == [
+        End("a", "done", "", "", 2),
+        End("b", "dead", "permanent", "http_422", 2),
+        End("c", "dead", "permanent", "http_409", 2),
     ]
 
 

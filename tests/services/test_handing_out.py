@@ -12,7 +12,8 @@ from queue_app.policy.queues import QueuePolicy
 from queue_app.services import gates, handing_out, queue
 from queue_app.services.gates import Grant
 from queue_app.services.leases import record_unknown
-from queue_app.store import jobs
+from queue_app.store import evidence, jobs
+from queue_app.store.evidence import End
 from queue_app.store.queues import Standing
 from tests.engine.rows import DAY, LEASE, T, declare, kill, put, row, stand, take
 
@@ -118,7 +119,7 @@ def test_a_look_that_finds_nobody_is_not_told_to_the_gate(asked: list[tuple[Any,
     assert asked == [("due", 3, True, False, 0)]
 
 
-def test_every_way_to_be_buried_leaves_whole_rows(team_lead: User) -> None:
+def test_every_way_to_be_buried_leaves_whole_rows(team_lead: User, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(max_attempts=2, budget_ms=2 * DAY)
     kill("again")
     queue.redrive("again", "INC-1", approved_by=team_lead, batch=7, deadline_ms=T + 10, now_ms=T)
@@ -129,7 +130,16 @@ def test_every_way_to_be_buried_leaves_whole_rows(team_lead: User) -> None:
     assert record_unknown("spoke", 1, "wrong_id", now_ms=T + 1)
     assert queue.finish("tried", 1, "retry", code="http_503", now_ms=T + 2)
     before = set(Failure.objects.values_list(*FIELDS))
+    ends: list[tuple[list[End], int]] = []
+    real = evidence.add_redrive_outcomes
+
+    def add(rows: list[End], at_ms: int) -> None:
+        ends.append((rows, at_ms))
+        real(rows, at_ms)
+
+    monkeypatch.setattr(evidence, "add_redrive_outcomes", add)
     assert hand_out(9, at=T + LEASE) == []
+    assert ends == [([End("again", "dead", "deadline", "lease_expired", 3)], T + LEASE)]
     assert {job_id: stand(job_id) for job_id in ("again", "silent", "spoke", "tried", "never")} == {
         "again": ("dead", "deadline", "lease_expired", 1, 3),
         "silent": ("dead", "exhausted", "lease_expired", 1, 2),
