@@ -54,6 +54,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("orders/<job:job_id>/contents/", orders.job_payload, name="job_payload"),
     path("workers/", processes.process_list, name="process_list"),
     path("workers/live/", processes.process_live, name="process_live"),
+    path("workers/drain/", processes.process_drain, name="process_drain"),
     path("queues/", queues.queue_list, name="queue_list"),
     path("queues/<queue:queue>/move/", queues.queue_move, name="queue_move"),
     path("queues/<queue:queue>/limits/", queues.queue_limits, name="queue_limits"),

@@ -23,13 +23,13 @@ from queue_app.policy.queues import QueuePolicy
 from queue_app.reads import sizes
 from queue_app.services import leases, life_signs, runs
 from queue_app.services.life_signs import BEAT_MS, Work
-from queue_app.store import queues
+from queue_app.store import processes, queues
 
 log = structlog.get_logger(__name__)
 
 IDLE_MS = (100, 1_000)  # between looks at an empty queue
 TROUBLE_MS = (500, 30_000)  # between tries while the database refuses
-LOOK_MS = 500  # between looks at the queue's row: a pause or a cancel acts everywhere within a second
+LOOK_MS = 500  # between looks at the queue's row and the own: what a person says acts everywhere within a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,14 @@ class Worker:
         return wait_ms
 
     def _look(self, now: int) -> None:
-        """Renew, beat, and see whether the queue was paused or cancelled meanwhile."""
+        """Renew, beat, and see whether the queue was paused or cancelled, or this worker told to end, meanwhile."""
         if now < self._look_at_ms:
             return
         self._policy = queues.policy_of(self._settings.queue) or self._policy
         self._look_at_ms = now + LOOK_MS
+        if not self._told and processes.told_to_drain(self._settings.owner):
+            log.info("told_to_drain", worker=self._settings.owner)
+            self.stop()
         if self._policy is None:
             return
         self._lease_ms = self._settings.lease_ms or self._policy.lease_ms
@@ -186,7 +189,7 @@ class Worker:
         self._idle_ms = min(self._idle_ms * 2, IDLE_MS[1])
 
     def _room(self) -> int:
-        if self._drain_end_ms is not None or self._paused or self._policy is None:
+        if self._told or self._paused or self._policy is None:
             return 0
         settings = self._settings
         wanted = max(settings.prefetch, settings.concurrency)

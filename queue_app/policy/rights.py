@@ -28,6 +28,7 @@ ACTIONS: dict[str, frozenset[str]] = {
     "pause_queue": _LEAD,
     "close_queue": _LEAD,
     "limit_queue": _LEAD,
+    "drain_worker": _LEAD,
 }
 
 

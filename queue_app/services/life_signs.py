@@ -25,9 +25,15 @@ class Work:
 
 @database.retried
 def beat(name: str, kind: str, queue: str = "", detail: str = "", work: Work | None = None) -> None:
-    """Record a sign of life of a worker or redriver; `detail` is a short word for why it waits, or ''."""
+    """Record a sign of life of a worker or redriver; `detail` is a short word for why it waits, or ''.
+
+    A process that was told to take nothing new (`services.workers`) stays told: only `arrive` takes that away.
+    """
+    told = _columns(work)
+    if not told.get("draining"):
+        told.pop("draining", None)
     with database.write():
-        processes.beat(name, kind, queue, database.now_ms(), detail, _columns(work))
+        processes.beat(name, kind, queue, database.now_ms(), detail, told)
 
 
 @database.retried
@@ -36,7 +42,7 @@ def arrive(name: str, kind: str, queue: str = "", work: Work | None = None) -> N
     with database.write():
         now = database.now_ms()
         processes.forget(now - FORGET_MS)
-        processes.beat(name, kind, queue, now, more={"started_at_ms": now, **_columns(work)})
+        processes.beat(name, kind, queue, now, more={"started_at_ms": now, "draining": False, **_columns(work)})
     with database.write():
         counters.fold_slots(TIDY_ROWS)
         counters.forget_minutes(now - MINUTES_KEPT_MS, TIDY_ROWS)

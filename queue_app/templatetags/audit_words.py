@@ -111,6 +111,8 @@ def target_link(target: str) -> SafeString:
         words = _escaped(_("account %(user)s"), user=rest)
     elif kind == "queue":
         words = _escaped(_("queue %(queue)s"), queue=rest)
+    elif kind == "worker":
+        words, address = _escaped(_("worker %(worker)s"), worker=rest), page_of("process_list")
     elif kind == "export":
         words = escape(
             {

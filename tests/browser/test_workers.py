@@ -59,7 +59,7 @@ def test_a_busy_installation_keeps_nobody_out(
     assert {address: what for address, what in found.items() if what} == {}
 
 
-def test_a_lead_goes_there_by_keys_pauses_a_queue_and_keeps_what_was_typed_while_figures_change(
+def test_a_lead_goes_there_by_keys_pauses_a_queue_lets_a_worker_end_and_keeps_what_was_typed_while_figures_change(
     page: Page, live_server: Any, team_lead: User, busy: None, sign_in: Callable[[User], None]
 ) -> None:
     sign_in(team_lead)
@@ -80,6 +80,14 @@ def test_a_lead_goes_there_by_keys_pauses_a_queue_and_keeps_what_was_typed_while
     page.locator("details#queue-snacks").get_by_role("button", name="Pause deliveries").press("Enter")
     expect(page.get_by_text("snacks: nothing is handed out until somebody resumes it.")).to_be_visible()
     assert Queue.objects.get(pk="snacks").paused
+    page.get_by_role("link", name="Let w0 finish and end").press("Enter")
+    worker = page.get_by_label("Worker", exact=True)
+    expect(worker.locator("option:checked")).to_contain_text("w0")
+    worker.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("w0 takes nothing new, finishes what it delivers, and ends.")).to_be_visible()
+    assert Process.objects.get(pk="w0").draining
 
 
 def test_a_lead_changes_a_queues_limits_by_keys_and_a_sentence_stands_beside_what_cannot_be_meant(

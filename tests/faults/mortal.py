@@ -52,7 +52,7 @@ def _of_redrives() -> dict[str, Callable[..., Any]]:
 
 
 def _of_queues() -> dict[str, Callable[..., Any]]:
-    from queue_app.services import queues, unblocks
+    from queue_app.services import queues, unblocks, workers
 
     return {
         "close_queue": _given(queues.close),
@@ -62,6 +62,7 @@ def _of_queues() -> dict[str, Callable[..., Any]]:
         "cancel_queue": _given(queues.cancel),
         "limit_queue": _given(queues.set_limits),
         "unblock": _given(unblocks.unblock, note="INC-1"),
+        "drain_worker": _given(workers.drain),
     }
 
 

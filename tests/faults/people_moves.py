@@ -7,9 +7,19 @@ from typing import Any
 
 from django.contrib.auth.models import Permission, User
 
-from queue_app.models import AuditEvent, Count, Investigation, Plan, Queue, Reconciliation, SavedFilter, Unblock
+from queue_app.models import (
+    AuditEvent,
+    Count,
+    Investigation,
+    Plan,
+    Process,
+    Queue,
+    Reconciliation,
+    SavedFilter,
+    Unblock,
+)
 from queue_app.policy.terms import Terms
-from queue_app.services import batches, plans, queue, ticks
+from queue_app.services import batches, life_signs, plans, queue, ticks
 from tests.redrive.story import approve, ask, die, prove
 
 SLOW = Terms(20_000, canary=0)
@@ -126,6 +136,11 @@ def _blocked(story: Story) -> dict[str, Any]:
     return {"user": story.lead.pk, "job_id": f"t{n}", "token": 1}
 
 
+def _a_worker(story: Story) -> dict[str, Any]:
+    life_signs.arrive("w1", "worker", "snacks")
+    return {"user": story.lead.pk, "name": "w1"}
+
+
 OPEN, SHUT = {"accepting": True}, {"accepting": False}
 RUNS, WAITS = {"paused": False}, {"paused": True}
 WIDE, TIGHT = {"delivery_rate_mj": None, "breaker_after": 20}, {"delivery_rate_mj": 4_000, "breaker_after": 5}
@@ -140,6 +155,10 @@ QUEUES = [
     Case(
         "unblocks.unblock", "unblock", "unblock", _blocked,
         lambda story: Unblock.objects.filter(job_id=f"t{story.made['orders']}").exists(),
+    ),
+    Case(
+        "workers.drain", "drain_worker", "drain_worker", _a_worker,
+        lambda _story: Process.objects.get(pk="w1").draining,
     ),
 ]  # fmt: skip
 

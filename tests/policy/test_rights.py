@@ -27,6 +27,7 @@ TABLE = {
     "pause_queue": LEAD,
     "close_queue": LEAD,
     "limit_queue": LEAD,
+    "drain_worker": LEAD,
 }
 
 

@@ -48,6 +48,7 @@ ADDRESSES: dict[str, tuple[str, tuple]] = {
     "job_payload": (CHANGE, ("a-1",)),
     "process_list": (READ, ()),
     "process_live": (READ, ()),
+    "process_drain": (CHANGE, ()),
     "queue_list": (READ, ()),
     "queue_move": (CHANGE, ("snacks",)),
     "queue_limits": (CHANGE, ("snacks",)),
@@ -204,6 +205,7 @@ CHANGES: dict[str, tuple[set[str], dict[str, object]]] = {
         {"decision": "reject", "note": "INC-6", "round": 1, "digest": DIGEST, "password": PASSWORD},
     ),
     "redrive_move": (WORK, {"move": "pause"}),
+    "process_drain": (DECIDE, {"worker": f"{START_MS} w", "note": "INC-7"}),
     "queue_move": (DECIDE, {"move": "pause", "note": "INC-7"}),
     "queue_limits": (DECIDE, {"max_unfinished": "10", "note": "INC-7"}),
 }

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from queue_app.management.help_lines import HelpLines
+from queue_app.management.persons import add_person, person
 from queue_app.policy.errors import SnackOpsError
 from queue_app.policy.orders import check_queue_name
 from queue_app.policy.queues import LIMITS, InvalidLimit, QueuePolicy, UnknownQueue
@@ -52,9 +52,9 @@ class Command(BaseCommand):
         parts = parser.add_subparsers(dest="part", metavar="MOVE", required=True)
         parts.add_parser("show", help="its settings, and how its orders stand")
         for name, (_move, text, _said) in MOVES.items():
-            _add_person(parts.add_parser(name, help=text))
+            add_person(parts.add_parser(name, help=text))
         limit = parts.add_parser("limit", help="change its limits; those not named stay")
-        _add_person(limit)
+        add_person(limit)
         for field, (low, high, optional) in LIMITS.items():
             text = f"from {low:,} to {high:,}" + (", or none" if optional else "")
             limit.add_argument(f"--{field.replace('_', '-')}", dest=field, metavar="N", help=text)
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         if part == "show":
             check_queue_name(name)
             return ""
-        user = _user(options["user"])
+        user = person(options["user"])
         if part == "limit":
             limits = {field: _number(field, options[field]) for field in LIMITS if options[field] is not None}
             more: dict[str, Any] = limits | CLI
@@ -103,18 +103,6 @@ class Command(BaseCommand):
     def _end(self, sentence: str, status: int) -> NoReturn:
         self.stderr.write(sentence)
         raise SystemExit(status)
-
-
-def _add_person(part: CommandParser) -> None:
-    part.add_argument("--as", dest="user", required=True, metavar="USER", help="the team lead who does it")
-    part.add_argument("--note", default="", help="ticket or reference")
-
-
-def _user(name: str) -> User:
-    user = User.objects.filter(username=name).first()
-    if user is None:
-        raise ValueError(f"There is no account {shown(name)}.")
-    return user
 
 
 def _number(field: str, text: str) -> int | None:

@@ -32,7 +32,7 @@ STUCK = (
 )
 EPILOG = """
 SIGTERM or Ctrl-C: nothing new begins, what runs may end within --drain-s, the rest is given back with
-its try not spent.
+its try not spent. `workers drain NAME`, or the page of the workers, says the same from anywhere.
 
 exit status: 0 told to stop, or all ended, and nothing of its own is left behind; 1 the time for what
 ran was over: those orders come back when their leases end; or, with --until-empty, the rest waits
