@@ -1,24 +1,29 @@
-"""`python -m tests.planted [WORD ...]`: plant every mistake (or those whose name has one of the words) and see who dies.
+"""`python -m tests.planted`: plant every mistake, or those chosen by name, in a copy of the product, and see who dies."""
 
-Exit status 1 if a mistake survives, a test fails without any mistake, or an old text is no longer found.
-"""
-
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.planted.mistakes import MISTAKES, Mistake
+from tests.planted.mistake import Mistake
+from tests.planted.mistakes import MISTAKES
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "static", "templates")
 LIMIT_S = 300  # of one mistake's tests; all of them together, without any mistake, may take thrice as long
+EPILOG = """
+On SQLite each processor plants in a copy of its own; with DATABASE_URL set, one after the other.
+
+exit status: 0 every mistake was noticed; 1 one was not, or a test fails without any mistake, or an old
+text is no longer found; 2 wrong usage
+"""
 _FAILED = re.compile(r"^FAILED (\S+?)(?:\[| - |$)", re.MULTILINE)
 
 
@@ -63,9 +68,28 @@ def judge(mistake: Mistake, copy: Path) -> tuple[bool, str]:
     return True, "killed by " + ", ".join(test.split("::test_")[1].replace("_", " ") for test in mistake.tests)
 
 
-def main(words: list[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plant what the arguments choose, or only name it; the exit status as EPILOG says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.planted",
+        description="Plant each mistake in a copy of the product and run the tests that must notice it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mistakes whose name has this in it (default: all)")
+    parser.add_argument("--list", action="store_true", help="print their names, and plant nothing")
+    given = parser.parse_args(arguments)
+    chosen = [m for m in MISTAKES if not given.names or any(name in m.name for name in given.names)]
+    if strange := [name for name in given.names if not any(name in m.name for m in MISTAKES)]:
+        parser.error(f"No mistake has {', '.join(map(repr, strange))} in its name; --list shows them.")
+    if given.list:
+        print(*(mistake.name for mistake in chosen), sep="\n")
+        return 0
+    return plant(chosen)
+
+
+def plant(chosen: Sequence[Mistake]) -> int:
     """Print the table; the number of copies is the number of processors, on PostgreSQL one."""
-    chosen = [m for m in MISTAKES if not words or any(word in m.name for word in words)]
     workers = 1 if os.environ.get("DATABASE_URL") else os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
@@ -93,4 +117,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

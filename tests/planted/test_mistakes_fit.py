@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.planted.__main__ import BASE_DIR, place
+from tests.planted import __main__ as command
+from tests.planted.__main__ import BASE_DIR, main, place
+from tests.planted.mistake import Mistake
 from tests.planted.mistakes import MISTAKES
 
 
@@ -34,4 +36,38 @@ def test_every_named_test_is_there(test):
 def test_a_text_that_stands_twice_or_nowhere_is_refused():
     for old in ("state", "no such text"):
         with pytest.raises(ValueError, match="stands"):
-            place(type(MISTAKES[0])("x", "queue_app/store/jobs.py", old, "", ()), BASE_DIR)
+            place(Mistake("x", "queue_app/store/jobs.py", old, "", ()), BASE_DIR)
+
+
+ALL = [mistake.name for mistake in MISTAKES]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "names"),
+    [
+        (["--list"], 0, ALL),
+        (["--list", "turns:", "growth:"], 0, [name for name in ALL if name.startswith(("turns:", "growth:"))]),
+        (["--help"], 0, None),
+        (["no such mistake"], 2, None),
+        (["--nonsense"], 2, None),
+    ],
+)
+def test_help_list_and_wrong_usage_plant_nothing(arguments, status, names, monkeypatch, capsys):
+    monkeypatch.setattr(command, "plant", lambda _chosen: pytest.fail("something was planted"))
+    try:
+        ended = main(arguments)
+    except SystemExit as left:
+        ended = left.code
+    said = capsys.readouterr()
+    assert ended == status
+    assert names is None or said.out.splitlines() == names
+    assert (status == 2) == bool(said.err)
+
+
+def test_names_choose_what_is_planted(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(command, "plant", chosen.extend)
+    main(["turns: nobody", "expiry"])
+    assert [mistake.name for mistake in chosen] == ["expiry boundary off by one", "turns: nobody steps back"]
+    main([])
+    assert chosen[2:] == list(MISTAKES)
