@@ -108,8 +108,6 @@ def duration_ms(jobs: int, rate_mj: int, steps: Sequence[tuple[int, int]] = ()) 
 
 
 def next_bite(bite: int, held_ms: int) -> int:
-    """The items of the next tick after one that held the lock so long: fewer in proportion when it was too long, at most
-    twice as many when it was short, within BITE."""
-    if held_ms > HELD_MS:
-        return max(BITE[0], bite * HELD_MS // held_ms)
-    return min(BITE[1], bite * 2) if held_ms < HELD_MS // 2 else bite
+    """The items of the next tick after one that held the lock so long, so that it is held about HELD_MS: at most twice as
+    many, within BITE."""
+    return max(BITE[0], min(BITE[1], bite * 2, bite * HELD_MS // max(held_ms, 1)))
