@@ -1,7 +1,11 @@
 """Signs of life: whole rows of who lives, who left, who is forgotten; and a person's own settings."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from queue_app.models import Preference, Process
 from queue_app.store import preferences, processes
@@ -55,6 +59,55 @@ def test_one_that_leaves_says_so_and_nobody_else() -> None:
         "w1": {"seen_at_ms": AT + 7, "stopped_at_ms": AT + 7},
         "w2": {"seen_at_ms": AT + 8, "stopped_at_ms": AT + 8, "ended_n": 5},
     }
+
+
+WORKER = ("w1", AT)
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "told"),
+    [
+        ({}, WORKER, True),
+        ({}, ("w2", AT), False),
+        ({}, ("w1", AT + 1), False),
+        ({"kind": "redriver"}, WORKER, False),
+        ({"stopped_at_ms": AT + 5}, WORKER, False),
+        ({"draining": True}, WORKER, False),
+    ],
+)
+def test_only_the_worker_that_runs_since_then_is_told_and_once(
+    row: dict[str, Any], asked: tuple[str, int], told: bool
+) -> None:
+    processes.beat("w1", "worker", "snacks", AT)
+    processes.beat("w0", "worker", "snacks", AT)
+    Process.objects.filter(pk="w1").update(**row)
+    with changes(Process) as changed:
+        assert processes.drain(*asked) is told
+    assert changed == ({"w1": {"draining": True}} if told else {})
+    assert processes.told_to_drain("w1") is (told or "draining" in row)
+    assert not processes.told_to_drain("w0")
+    assert not processes.told_to_drain("none")
+
+
+@pytest.mark.parametrize("how", [{}, {"lock": False}, {"lock": True}])
+def test_a_process_is_found_by_its_name(how: dict[str, bool]) -> None:
+    processes.beat("w0", "worker", "snacks", AT)
+    processes.beat("w1", "worker", "snacks", AT)
+    found = processes.find("w1", **how)
+    assert found is not None
+    assert (found.name, found.started_at_ms) == WORKER
+    assert processes.find("none", **how) is None
+
+
+@pytest.mark.parametrize(("how", "locks"), [({}, False), ({"lock": False}, False), ({"lock": True}, True)])
+def test_its_row_is_held_on_request(monkeypatch: pytest.MonkeyPatch, how: dict[str, bool], locks: bool) -> None:
+    """Differs because SQLite's write transaction holds everything anyway."""
+    if connection.vendor == "sqlite":
+        monkeypatch.setattr(connection.features, "has_select_for_update", True)
+        monkeypatch.setattr(connection.ops, "for_update_sql", lambda **_: "/* FOR UPDATE */")
+    with CaptureQueriesContext(connection) as asked:
+        processes.find("w1", **how)
+    assert ("FOR UPDATE" in asked[0]["sql"]) is locks
 
 
 def test_those_not_seen_for_long_are_forgotten() -> None:

@@ -163,6 +163,8 @@ def test_who_listens_hears_each_and_the_commit_travels_only_with_the_last_of_its
     mark = "?" if way == "driver" else "%s"
     assert here.asked == [(way, sql.replace("%s", mark), values) for sql, values in some]
     assert fetch(*some[1]) == [(3,)]
+    here.description = None
+    assert fetch(*some[1]) == ([] if way == "django" else [(4,)]), "an update has no rows to be heard"
     assert here.asked[2] == (way.replace(", and committed", ""), *here.asked[1][1:])
 
 
