@@ -15,6 +15,7 @@ from queue_app.policy.plans import EXPIRY_MS, InvalidPlan, PlanMoved, UnknownPla
 from queue_app.services import approvals
 from queue_app.services.approvals import Proof
 from queue_app.services.receipts import Receipt
+from queue_app.store import chain
 from queue_app.store.chain import Event
 from tests.conftest import PASSWORD
 from tests.redrive import story
@@ -73,6 +74,13 @@ def test_proving_identity_by_the_password(world: World, channel: str) -> None:
     check(Case(lambda w: approvals.confirm_identity(w.gone(), PASSWORD, **w.how),
                lambda _w: Refused(NotAllowed, DEACTIVATED),
                lambda w: w.refused(w.tom, "confirm_identity", f"identity:{w.tom.pk}", DEACTIVATED)), world)  # fmt: skip
+
+
+def test_only_wrong_passwords_keep_somebody_waiting(world: World) -> None:
+    by_channel(world, "", "")
+    target = f"identity:{world.tom.pk}"
+    chain.append([world.event(world.tom, "seen", target) for _ in range(5)])
+    check(Case(proves(PASSWORD), proof_of), world)
 
 
 def test_a_password_is_as_long_as_a_form_carries(world: World) -> None:
