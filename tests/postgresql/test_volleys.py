@@ -1,15 +1,17 @@
 """A volley: what goes over the wire once, what stays prepared, and what becomes of the session when something fails."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection
 from psycopg import errors, pq
+from psycopg.waiting import Ready, Wait
 
 from queue_app.store.statements import Statement
-from queue_app.store.volleys import _begin, _dumped, _known, fire
+from queue_app.store.volleys import _begin, _dumped, _exchange, _known, fire
 
 IDLE, OPEN, FAILED = (
     pq.TransactionStatus.IDLE,
@@ -184,6 +186,71 @@ def test_a_session_that_the_server_ended_is_an_error_of_the_connection(sessions:
     with pytest.raises(psycopg.OperationalError):
         fire(session, [(ONE, [1])], commit=True)
     assert session.closed
+
+
+def test_rows_are_read_as_the_session_reads_them(session: Session) -> None:
+    session.adapters.register_loader(
+        "int4", session.adapters.get_loader(psycopg.adapters.types["text"].oid, pq.Format.TEXT)
+    )
+    assert fire(session, [(ONE, [1])], commit=True) == [[("2",)]]
+
+
+SENT = SimpleNamespace(status=pq.ExecStatus.TUPLES_OK)
+SYNC = SimpleNamespace(status=pq.ExecStatus.PIPELINE_SYNC)
+
+
+class Libpq:
+    """What libpq does, as written: `flushes` says after each flush whether something is unsent, `arrived` what came."""
+
+    def __init__(self, flushes: list[int], arrived: list[list[object]]) -> None:
+        self.flushes, self.arrived = flushes, arrived
+        self.here: list[object] = []
+
+    def flush(self) -> int:
+        return self.flushes.pop(0)
+
+    def consume_input(self) -> None:
+        self.here += self.arrived.pop(0)
+
+    def is_busy(self) -> int:
+        return self.here == ["the rest of a row is not here"]
+
+    def get_result(self) -> object:
+        return self.here.pop(0) if self.here else None
+
+
+@pytest.mark.parametrize(
+    ("flushes", "arrived", "readies", "waits"),
+    [
+        ([0], [[SENT, None, SENT, None, SYNC]], "R", "R"),
+        ([0], [[SENT], [None], [SENT, None], [SYNC]], "RRRR", "RRRR"),
+        ([0], [[SENT, None], [SENT, None, SYNC]], "RR", "RR"),
+        ([0], [[SENT], [None, SENT, None, SYNC]], "RR", "RR"),
+        ([1, 1, 0], [[SENT, None, SENT, None, SYNC]], "WWR", "WWR"),
+        ([1, 1, 0], [[SENT, None], [SENT, None, SYNC]], "BWR", "WWR"),
+        ([1, 0], [[SENT, None], [SENT, None, SYNC]], "BR", "WR"),
+    ],
+)
+def test_it_sends_while_something_is_unsent_and_reads_until_the_last_answer(
+    flushes: list[int], arrived: list[list[object]], readies: str, waits: str
+) -> None:
+    """`readies`: for reading, writing or both; `waits`: for reading alone, or for writing, too."""
+    libpq = Libpq([*flushes], [[*part] for part in arrived])
+    asked, answers = carried_through(libpq, readies)
+    assert answers == [SENT, SENT]
+    assert asked == [{"R": Wait.R, "W": Wait.RW}[sign] for sign in waits]
+    assert (libpq.flushes, libpq.arrived) == ([], [])
+
+
+def carried_through(libpq: Libpq, readies: str) -> tuple[list[Wait], list[object] | None]:
+    going = _exchange(libpq)
+    asked = [next(going)]
+    try:
+        for sign in readies:
+            asked.append(going.send({"R": Ready.R, "W": Ready.W, "B": Ready.RW}[sign]))
+    except StopIteration as ended:
+        return asked, ended.value
+    return asked, None
 
 
 @pytest.mark.parametrize(
