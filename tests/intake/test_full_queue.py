@@ -1,6 +1,7 @@
 """A full queue pushes back: who brings orders is refused at once, or waits a bounded time for room."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from queue_app import clock as product_clock
+from queue_app.management.commands import enqueue
 from queue_app.models import Job, Queue
 from queue_app.policy.errors import QueueFull
 from queue_app.services import queue
@@ -135,7 +137,7 @@ def test_the_command_waits_if_told_so(tmp_path: Path, monkeypatch: pytest.Monkey
     file = tmp_path / "orders.tsv"
     file.write_text("id\tquantity\na\t1\nb\t2\n")
     waits = Waits(monkeypatch, ends=1)
-    monkeypatch.setattr(patiently, "__kwdefaults__", {"pause": waits})
+    monkeypatch.setattr(enqueue, "patiently", partial(patiently, pause=waits))
     said = StringIO()
     call_command("enqueue", str(file), "--wait-s", "2", stdout=said)
     assert "2 accepted" in said.getvalue()
