@@ -19,7 +19,7 @@ from queue_app import clock as product_clock
 from queue_app.policy.rights import AUDITOR, OPERATOR, TEAM_LEAD
 from queue_app.store import triggers
 from tests.faults import numbers
-from tests.told import refusals_are_sentences  # noqa: F401 - for every test
+from tests.sentences import refusals_are_sentences  # noqa: F401 - for every test
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 START_MS = 1_800_000_000_000  # 2027-01-15 08:00 UTC; a clock that starts at 0 hides mistakes with zero

@@ -15,7 +15,7 @@ from queue_app.reads.dead import Count
 from queue_app.services import batches
 from queue_app.services import plans as asking
 from tests.conftest import Clock
-from tests.redrive.story import SNACKS, approved, ask, die, run, work
+from tests.redrive.story import SNACKS, approved, ask, die, halted_by_its_trial, run, work
 
 pytestmark = pytest.mark.django_db
 Story = Callable[[Clock, User, User], Plan]
@@ -44,19 +44,6 @@ def nothing_came_back(clock: Clock, operator: User, _lead: User) -> Plan:
     for hours, n, code in ((0, 4, "http_503"), (1, 3, "http_500"), (30, 2, "http_503"), (0, 5, "http_422")):
         clock.advance(hours * HOUR_MS + 61_234)
         die(n, first=100, code=code, prefix=f"x{hours}{code}-")
-    return plan
-
-
-def all_came_back(clock: Clock, operator: User, lead: User) -> Plan:
-    """A trial whose orders all die again of what they had died of."""
-    die(20)
-    plan = approved(operator, lead, Terms(1_000_000, canary=10))
-    clock.advance(1_000)
-    die(4, first=100)
-    run(plan, clock)
-    work("permanent", code="http_503")
-    run(plan, clock)
-    assert plan.state == "halted"
     return plan
 
 
@@ -105,7 +92,7 @@ def withdrawn(clock: Clock, operator: User, _lead: User) -> Plan:
     return plan
 
 
-EXACT = (nothing_came_back, all_came_back, withdrawn)
+EXACT = (nothing_came_back, halted_by_its_trial, withdrawn)
 ALL = (*EXACT, some_came_back_for_another_cause, ended_and_redriven_by_another)
 
 
@@ -152,7 +139,7 @@ def test_a_list_fixed_weeks_ago_is_counted_by_whole_hours(clock: Clock, operator
 def test_it_costs_two_statements_at_most_and_reads_only_what_died_since(
     clock: Clock, operator: User, team_lead: User
 ) -> None:
-    plan = all_came_back(clock, operator, team_lead)
+    plan = halted_by_its_trial(clock, operator, team_lead)
     statements = []
 
     def listen(execute, sql, params, many, context):

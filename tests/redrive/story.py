@@ -88,3 +88,16 @@ def run(plan: Plan, clock: Clock, *, ticks_at_most: int = 10_000, bite: int = ti
         clock.advance(done.due_ms)
     plan.refresh_from_db()
     return done
+
+
+def halted_by_its_trial(clock: Clock, asker: User, lead: User) -> Plan:
+    """20 on the list, 4 that died since it was fixed, and a trial of 10 that all died again of what they had died of."""
+    die(20)
+    plan = approved(asker, lead, Terms(1_000_000, canary=10))
+    clock.advance(1_000)
+    die(4, first=100)
+    run(plan, clock)
+    work("permanent", code="http_503")
+    run(plan, clock)
+    assert plan.state == "halted"
+    return plan

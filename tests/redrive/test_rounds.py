@@ -13,7 +13,7 @@ from queue_app.policy.terms import Terms
 from queue_app.reads import plan_story, previews
 from queue_app.reads import plans as reads
 from queue_app.services import batches, looks, ticks
-from tests.redrive.story import approve, approved, ask, die, run, work
+from tests.redrive.story import approve, approved, ask, die, halted_by_its_trial, run, work
 
 pytestmark = pytest.mark.django_db
 OLD, NEW = ("permanent", "http_503"), ("permanent", "http_422")
@@ -186,14 +186,7 @@ def test_the_last_look_at_each_cause_of_the_list_is_told(clock, operator, team_l
 
 
 def test_what_comes_back_from_the_redrive_itself_did_not_die_since(clock, operator, team_lead):
-    die(20)
-    plan = approved(operator, team_lead, Terms(1_000_000, canary=10))
-    clock.advance(1_000)
-    die(4, first=100)
-    run(plan, clock)
-    work("permanent", code="http_503")
-    run(plan, clock)
-    assert plan.state == "halted"
+    plan = halted_by_its_trial(clock, operator, team_lead)
     assert previews.changes_since(plan.pk, clock.now).died.n == 4
 
 
