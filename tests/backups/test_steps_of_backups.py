@@ -232,10 +232,13 @@ def test_a_file_is_put_into_a_new_folder_and_proved(
     source, into = made(tmp_path / "monday", manifest()), tmp_path / "new"
     done = backups.restore(source, str(into))
     assert done == Restored(str(into / "snackops.sqlite3"), manifest(), ("A problem.",), ("A remark.",), None)
-    assert looks == [STANDING.anchor]
+    younger, result = Anchor(9, "b" * 64), object()
+    more = backups.restore(source, str(tmp_path / "more"), expect=younger, compare=lambda: result)  # type: ignore[arg-type,return-value]
+    assert (more.place, more.result) == (str(tmp_path / "more" / "snackops.sqlite3"), result)
+    assert looks == [STANDING.anchor, younger]
     partial = tmp_path / f"new.partial-{os.getpid()}"
-    assert store.told == [str(partial / "snackops.sqlite3"), partial / "snackops.sqlite3"]
-    assert synced == ["snackops.sqlite3", partial.name, tmp_path.name]
+    assert store.told[:2] == [str(partial / "snackops.sqlite3"), partial / "snackops.sqlite3"]
+    assert synced[:3] == ["snackops.sqlite3", partial.name, tmp_path.name]
     assert (into / "snackops.sqlite3").read_bytes() == DATA
     assert [mode(into), mode(into / "snackops.sqlite3")] == [0o700, 0o600]
 
@@ -332,10 +335,14 @@ def test_data_that_is_not_what_was_backed_up_goes_nowhere(kind: str, store: Simp
 
 
 def test_data_is_read_once_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backups, "CHUNK", 7)
+    pieces: list[bytes] = []
+    digest = SimpleNamespace(update=pieces.append, hexdigest=lambda: hashlib.sha256(b"".join(pieces)).hexdigest())
+    monkeypatch.setattr(backups, "hashlib", SimpleNamespace(sha256=lambda: digest))
+    monkeypatch.setattr(backups, "CHUNK", 50)
     (tmp_path / "data").write_bytes(DATA)
     backups._check_digest(manifest(), tmp_path / "data", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == DATA
+    assert pieces == [DATA[:50], DATA[50:]]
 
 
 def test_of_a_manifest_no_more_is_read_than_one_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
