@@ -12,6 +12,11 @@ from typing import Any
 Turn = Callable[[list[Any], int], list[Any]]
 
 
+LEASE_MS = (
+    3_600_000  # longer than any run: what a turn leaves leased is not taken again, and again, beyond its attempts
+)
+
+
 class Driver:
     """The raw driver with a connection of its own, set as the product sets its own."""
 
@@ -139,7 +144,7 @@ def same(driver: Driver) -> Turn:
         now = found[0][-1] if found and driver.postgresql else now
         rows = [(row[0], "leased", row[10] + 1, 0) for row in before]
         rows += [(row[0], row[5], row[10], 1) for row in found]
-        driver.volley([(move, ["raw", now + 30_000, now, *given(rows)])] if rows else [], last=True)
+        driver.volley([(move, ["raw", now + LEASE_MS, now, *given(rows)])] if rows else [], last=True)
         return found
 
     return turn
@@ -167,7 +172,7 @@ def least(driver: Driver) -> Turn:
         driver.begin()
         if before:
             driver.rows(end, [now, *proof.values([row[:2] for row in before])])
-        found = driver.rows(take, [now + 30_000, now, now, now, limit])
+        found = driver.rows(take, [now + LEASE_MS, now, now, now, limit])
         driver.commit()
         return found
 
