@@ -11,10 +11,7 @@ from typing import Any
 
 Turn = Callable[[list[Any], int], list[Any]]
 
-
-LEASE_MS = (
-    3_600_000  # longer than any run: what a turn leaves leased is not taken again, and again, beyond its attempts
-)
+LEASE_MS = 3_600_000  # longer than any run: what a turn leaves leased must not be taken again beyond its attempts
 
 
 class Driver:
