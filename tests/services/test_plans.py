@@ -138,7 +138,7 @@ def test_a_form_key_may_be_left_out_and_has_16_to_64_marks(key: object) -> None:
 def begun(
     monkeypatch: pytest.MonkeyPatch, expected: int, *steps: tuple[int, int, bool] | None
 ) -> list[tuple[Any, ...]]:
-    """The chunks (plan, size, instant) that are taken of 8 orders at most; each answers (looked at, size, done)."""
+    """The chunks (plan, size, instant) that are taken of 9 orders at most; each answers (looked at, size, done)."""
     taken: list[tuple[Any, ...]] = []
     answers = iter(steps)
 
@@ -147,7 +147,7 @@ def begun(
         answer = next(answers)
         return answer and Progress(answer[0], 0, answer[1], answer[2], 0)
 
-    monkeypatch.setattr(plans, "IN_REQUEST", 8)
+    monkeypatch.setattr(plans, "IN_REQUEST", 9)
     monkeypatch.setattr(plans, "freezing", SimpleNamespace(step=step))
     plans._begin_freezing(Plan(pk=7, expected=expected), NOW)
     return taken
@@ -156,11 +156,11 @@ def begun(
 @pytest.mark.parametrize(
     ("expected", "steps", "sizes"),
     [
-        (9, [], []),  # the redriver makes it
-        (8, [(2, 5, True)], [2]),
-        (8, [None], [2]),  # somebody else is at it
-        (8, [(2, 5, False), None], [2, 5]),
-        (1, [(2, 5, False), (7, 3, False), (8, 4, False), (9, 6, False)], [2, 5, 3, 4]),  # more than was expected
+        (10, [], []),  # the redriver makes it
+        (9, [(2, 5, True)], [2]),
+        (9, [None], [2]),  # somebody else is at it
+        (9, [(2, 5, False), None], [2, 5]),
+        (1, [(2, 5, False), (7, 3, False), (9, 4, False), (10, 6, False)], [2, 5, 3, 4]),  # more than was expected
     ],
 )
 def test_a_small_list_is_made_in_chunks_that_fit(
