@@ -22,6 +22,7 @@ from tests.services.batch_steps import (
     check,
     ends,
     filled,
+    items,
     now,
     of_trial,
     running,
@@ -60,6 +61,14 @@ TRIALS = {
     "bite by bite": Case(
         running(5, TWO, wait=10_000), tick(redriven=1, due=1), {"redriven": 1, **filled(2_500_000, 0)},
         [at_work(1, trial=True)], (("bite", 1),),
+    ),
+    "one of it that failed is tried again": Case(
+        then(running(5, TWO), step, wait(100), lambda w: items(w, [2], tries=1, at_ms=w.clock.now)),
+        tick(redriven=1, due=100), {"redriven": 2, **filled(0, 0)}, [at_work(1, trial=True)],
+    ),
+    "but not before its time": Case(
+        then(running(5, TWO), step, wait(100), lambda w: items(w, [2], tries=1, at_ms=w.clock.now + 400)),
+        tick(due=400), filled(JOB, 0),
     ),
     "its results are waited for": Case(
         then(running(5, TWO, wait=10_000), step), tick(due=250), SENT

@@ -230,6 +230,15 @@ def test_why_an_order_is_skipped(w: World, meddle: Callable[[World, Item], Item]
     assert Job.objects.filter(batch=w.plan.pk).count() == 1 - skipped
 
 
+def test_without_a_limit_nobody_is_too_old(w: World) -> None:
+    Queue.objects.filter(pk="snacks").update(redrive_horizon_ms=w.clock.now)
+    found, busy = restarts.candidates(["o2"])
+    ever = {"o2": replace(found["o2"], changed_at_ms=0)}
+    with patch.object(restarts, "candidates", return_value=(ever, busy)) as asked:
+        assert carry_out(w, [waiting(w)[1]]).n_redriven == 1
+    asked.assert_called_once_with(["o2"])
+
+
 def test_what_is_skipped_does_not_count_as_redriven(w: World) -> None:
     gone(w, [1])
     w.clock.advance(5)

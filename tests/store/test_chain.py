@@ -56,6 +56,11 @@ def test_an_event_that_says_little() -> None:
     assert Event(AT_MS - 1, "start", "queue:snacks", None, "", "", "", "code", "", {}) == START
 
 
+def test_how_columns_and_their_values_are_written() -> None:
+    assert chain._columns(("name", "actor", "approved_by")) == "name, actor_id, approved_by_id"
+    assert chain._insert("audit", "name, seq, at_ms") == "INSERT INTO audit (name, seq, at_ms) VALUES (%s, %s, %s)"
+
+
 @pytest.mark.django_db
 def test_redrives_come_first_and_each_row_is_linked_to_the_one_before(operator: User, team_lead: User) -> None:
     first_hash = link_hash(GENESIS, audit_record(START, 1, 1))

@@ -57,9 +57,34 @@ def test_a_plan_gets_what_no_open_plan_holds() -> None:
     }
 
 
-@pytest.mark.parametrize("postgresql", [False, True])
-def test_jobs_are_taken_in_the_order_of_their_ids(monkeypatch: pytest.MonkeyPatch, postgresql: bool) -> None:
+STATES_OPEN = ", ".join(["%s"] * len(OPEN))
+
+
+@pytest.mark.parametrize(
+    ("postgresql", "table", "ids"),
+    [
+        (True, "unnest(%s::text[]) AS g(id)", ["a", "b", "c"]),
+        (False, "(SELECT json_extract(value, '$[0]') AS id FROM json_each(%s)) AS g", '[["a"], ["b"], ["c"]]'),
+    ],
+)
+def test_jobs_are_taken_in_the_order_of_their_ids(
+    monkeypatch: pytest.MonkeyPatch, postgresql: bool, table: str, ids: object
+) -> None:
     asked = Asked([("b",)]).stand_in(monkeypatch, holds, given, postgresql=postgresql)
     assert holds.take(7, ["c", "a", "b"]) == {"b"}
-    ((_sql, values),) = asked.statements
-    assert values == [7, ["a", "b", "c"] if postgresql else '[["a"], ["b"], ["c"]]', *OPEN]
+    sql = (
+        f"INSERT INTO holds AS h (job_id, plan_id) SELECT g.id, %s FROM {table} WHERE 1 = 1 "
+        "ON CONFLICT (job_id) DO UPDATE SET plan_id = excluded.plan_id WHERE NOT EXISTS "
+        f"(SELECT 1 FROM plans AS p WHERE p.id = h.plan_id AND p.state IN ({STATES_OPEN})) RETURNING job_id"
+    )
+    assert asked.statements == [(sql, [7, ids, *OPEN])]
+
+
+def test_what_is_asked_about_holders(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked([("a", 7), ("b", 8)]).stand_in(monkeypatch, holds)
+    assert holds.holders(["b", "a"], except_plan=8) == {"a": 7}
+    sql = (
+        "SELECT h.job_id, h.plan_id FROM holds AS h JOIN plans AS p ON p.id = h.plan_id "
+        f"WHERE h.job_id IN (%s, %s) AND p.state IN ({STATES_OPEN})"
+    )
+    assert asked.statements == [(sql, ["b", "a", *OPEN])]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from queue_app.models import Hold, Plan, PlanGroup, PlanItem
-from queue_app.store import items
+from queue_app.store import given, items
 from queue_app.store.items import Item, NewItem
 from tests.store.changed import Asked, changes
 from tests.store.rows import AT, job
@@ -261,3 +261,72 @@ def test_turns_are_added_to_their_causes(plan: Plan) -> None:
     with changes(PlanGroup) as groups:
         items.count_turns(plan.pk, {OTHER: 5}, {})
     assert groups == {keys[OTHER]: {"redriven": 5}}
+
+
+# --- what PostgreSQL is asked ---------------------------------------------------------------------------------------
+
+TURN = (
+    "SELECT i.pos, i.job_id, i.token, i.reason, i.code, i.tries, "
+    "(SELECT h.plan_id FROM holds AS h WHERE h.job_id = i.job_id) FROM plan_items AS i "
+    "WHERE i.plan_id = %s AND i.state = 'waiting' AND "
+)
+LEAVE = "WHERE plan_id = %s AND pos = ANY(%s::bigint[]) AND state = 'waiting' RETURNING pos"
+ASKED: dict[str, tuple[Callable[[], object], list[Any], list[tuple[str, list[Any]]]]] = {
+    "still dead": (
+        lambda: items.still_dead({"a": 3, "b": 4}), [],
+        [("SELECT g.id FROM unnest(%s::text[], %s::bigint[]) AS g(id, token) "
+          "WHERE (SELECT j.token FROM jobs AS j WHERE j.id = g.id AND j.state = 'dead') = g.token", [["a", "b"], [3, 4]])],
+    ),
+    "fresh": (
+        lambda: items.fresh(7, 3, 3, 5), [],
+        [(f"{TURN}i.pos >= %s AND i.pos < %s AND i.tries = 0 ORDER BY i.pos LIMIT %s", [7, 3, 8, 5])],
+    ),
+    "again": (
+        lambda: items.again(7, AT, 5), [],
+        [(f"{TURN}i.tries > 0 AND i.at_ms <= %s ORDER BY i.at_ms LIMIT %s", [7, AT, 5])],
+    ),
+    "of a trial": (
+        lambda: items.of_trial(7, 2, AT, 5), [],
+        [(f"{TURN}i.canary = %s AND i.canary > 0 AND (i.at_ms IS NULL OR i.at_ms <= %s) ORDER BY i.pos LIMIT %s",
+          [7, 2, AT, 5])],
+    ),
+    "next again": (
+        lambda: items.next_again_ms(7), [[(AT,)]],
+        [("SELECT min(at_ms) FROM plan_items WHERE plan_id = %s AND state = 'waiting' AND tries > 0 AND at_ms > 0", [7])],
+    ),
+    "draw": (
+        lambda: items.draw(7, 2, {CAUSE: 3}, 4), [[(4,), (6,)]],
+        [("SELECT pos FROM plan_items WHERE plan_id = %s AND reason = %s AND code = %s AND pos >= %s "
+          "AND state = 'waiting' AND tries = 0 AND canary < %s ORDER BY pos LIMIT %s", [7, *CAUSE, 4, 2, 3]),
+         ("UPDATE plan_items SET canary = %s WHERE plan_id = %s AND pos IN (%s, %s) AND state = 'waiting'", [2, 7, 4, 6])],
+    ),
+    "redriven": (
+        lambda: items.set_redriven(7, [1, 2], AT), [],
+        [(f"UPDATE plan_items SET state = 'redriven', at_ms = NULL, left_at_ms = %s {LEAVE}", [AT, 7, [1, 2]])],
+    ),
+    "skipped": (
+        lambda: items.set_skipped(7, [1, 2], "held", AT), [],
+        [(f"UPDATE plan_items SET state = 'skipped', why = %s, at_ms = NULL, left_at_ms = %s {LEAVE}",
+          ["held", AT, 7, [1, 2]])],
+    ),
+    "failed": (
+        lambda: items.set_failed(7, 1, AT), [],
+        [(f"UPDATE plan_items SET tries = tries + 1, at_ms = %s {LEAVE}", [AT, 7, [1]])],
+    ),
+    "turns": (
+        lambda: items.count_turns(7, {CAUSE: 2}, {OTHER: 4, CAUSE: 1}), [],
+        [("UPDATE plan_groups SET redriven = plan_groups.redriven + g.redriven, skipped = plan_groups.skipped + g.skipped "
+          "FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[]) AS g(reason, code, redriven, skipped) "
+          "WHERE plan_id = %s AND plan_groups.reason = g.reason AND plan_groups.code = g.code RETURNING plan_groups.id",
+          [["exhausted", "permanent"], ["", "http_422"], [0, 2], [4, 1], 7])],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "answers", "statements"), ASKED.values(), ids=list(ASKED))
+def test_what_postgresql_is_asked(
+    monkeypatch: pytest.MonkeyPatch, call: Callable[[], object], answers: list[Any], statements: list[Any]
+) -> None:
+    asked = Asked(*answers).stand_in(monkeypatch, items, given)
+    call()
+    assert asked.statements == statements
