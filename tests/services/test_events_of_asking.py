@@ -83,6 +83,9 @@ ASKINGS = {
     "one of them is gone": Case(asks(selection=by_ids(["o1", "zz"])), asked(), ask_events("2 ids", planned=1), dead),
     "the same form": Case(asks(form_key=KEY, note="INC-9"), asked(False, "INC-0", lambda w: w.more["at_ms"]),
                           before=asked_before),
+    "the same form with nothing left": Case(
+        asks(selection=by_filter(Filter(queue="snacks", code="x")), form_key=KEY),
+        asked(False, "INC-0", lambda w: w.more["at_ms"]), before=asked_before),
     "another's form": Case(asks("tom", form_key=KEY), lambda _w: DAMAGED, before=asked_before),
     "a short key": Case(asks(form_key="k" * 15), lambda _w: DAMAGED, before=dead),
     "a long key": Case(asks(form_key="k" * 65), lambda _w: DAMAGED, before=dead),
