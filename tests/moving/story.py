@@ -8,8 +8,12 @@ import dataclasses
 import json
 import sys
 from itertools import count
+from typing import TYPE_CHECKING
 
 import django
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 T = 1_800_000_000_000
 PASSWORD = "correct horse battery"
@@ -18,27 +22,44 @@ _ticks = count(T, 1_000)
 
 def make() -> None:
     """Everything that leaves a row."""
-    from django.contrib.auth.models import Group, User
+    from django.contrib.auth.models import User
     from django.core.management import call_command
 
     from queue_app import clock
-    from queue_app.models import Gate, Presence, Queue, Reconciliation, Unblock
-    from queue_app.policy.filters import Filter
-    from queue_app.services import accounts, housekeeping, life_signs, looks, queue, saved_filters, sealing
-    from queue_app.services.leases import record_unknown
-    from queue_app.store import database, preferences
-    from tests.redrive import story
+    from queue_app.store import database
 
     call_command("migrate", verbosity=0)
     clock.now_ms = lambda: next(_ticks)
     database.now_ms = clock.now_ms
+    _people_and_queues()
+    oda, tom = User.objects.get(username="oda"), User.objects.get(username="tom")
+    _letters(tom)
+    _redrives(oda, tom)
+    _looks_and_filters(oda, tom)
+    _late_and_unknown()
+    _what_no_order_leaves(oda, tom)
+
+
+def _people_and_queues() -> None:
+    from django.contrib.auth.models import Group, User
+
+    from queue_app.models import Queue
+    from queue_app.services import accounts
+    from queue_app.store import preferences
+
     for name, role in (("oda", "operator"), ("tom", "team_lead"), ("ada", "auditor"), ("old", "operator")):
         accounts.set_person(name, role=role, password=PASSWORD, see_payloads=name == "tom", active=name != "old")
-    Group.objects.create(name="night shift").user_set.add(User.objects.get(username="oda"))
-    oda, tom = User.objects.get(username="oda"), User.objects.get(username="tom")
+    oda = User.objects.get(username="oda")
+    Group.objects.create(name="night shift").user_set.add(oda)
     preferences.keep(oda.pk, language="ja", time_zone="Asia/Tokyo", single_keys=False)
     Queue.objects.create(name="letters", ordering="ordered", wait_budget_ms=5_000, done_kept_ms=60_000)
     Queue.objects.filter(pk="snacks").update(max_attempts=5)
+
+
+def _letters(tom: "User") -> None:
+    """An ordered queue: three delivered and removed, and three of one key, of which a lead let the later ones pass."""
+    from queue_app.models import Unblock
+    from queue_app.services import housekeeping, queue
 
     queue.enqueue("雪".encode().hex(), 3, payload={"to": "雪だるま 'x\\", "n": 1.50, "deep": {"tab": "a\tb\nc"}})
     for job_id in ("l1", "l2", "l3"):
@@ -54,6 +75,13 @@ def make() -> None:
     queue.finish(lease.id, lease.token, "permanent", code="http_422")
     Unblock.objects.create(job_id=lease.id, token=lease.token, at_ms=next(_ticks), note="INC-3", by=tom)
 
+
+def _redrives(oda: "User", tom: "User") -> None:
+    """One that was carried out, with every outcome, and one that waits for approval."""
+    from queue_app.policy.filters import Filter
+    from queue_app.services import queue, sealing
+    from tests.redrive import story
+
     story.work()
     story.die(12)
     plan = story.approved(oda, tom)
@@ -64,11 +92,24 @@ def make() -> None:
     sealing.seal(plan.pk)
     story.die(6, prefix="later", code="timeout_read")
     story.frozen(story.ask(oda, story.by_filter(Filter(queue="snacks", code="timeout_read"))))
+
+
+def _looks_and_filters(oda: "User", tom: "User") -> None:
+    from queue_app.policy.filters import Filter
+    from queue_app.services import looks, saved_filters
+
     looks.record(oda, "job", "INC-4", "looking", job_id="later1", comment="見た: 原因は不明")
     looks.record(tom, "group", "INC-5", "cause_found", group=("snacks", "permanent", "http_503"))
     looks.record(tom, "filter", "INC-6", "fixed", filter=Filter(queue="snacks"))
     saved_filters.save(oda, "朝の山", Filter(queue="snacks"))
     saved_filters.save(tom, "all of us", Filter(code="http_503"), for_all=True)
+
+
+def _late_and_unknown() -> None:
+    """A late finish, an unknown answer, an order in somebody's hand and one that waits."""
+    from queue_app.services import queue
+    from queue_app.services.leases import record_unknown
+
     queue.enqueue("twice", 1)
     (lease,) = queue.claim("w", limit=1)
     for _ in range(31):
@@ -79,6 +120,12 @@ def make() -> None:
     queue.enqueue("leased", 2)
     queue.claim("w3", limit=1)
     queue.enqueue("waits", 2, deadline_ms=T + 10**9)
+
+
+def _what_no_order_leaves(oda: "User", tom: "User") -> None:
+    from queue_app.models import Gate, Presence, Queue, Reconciliation
+    from queue_app.services import life_signs
+
     Queue.objects.filter(pk="snacks").update(delivery_rate_mj=2_500)
     gate = {"breaker": "open", "failed_in_row": 20, "since_ms": T, "probe_at_ms": T + 1}
     Gate.objects.update_or_create(queue="snacks", defaults=gate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from queue_app.policy import decisions
 from queue_app.policy.decisions import Spent
-from tests.protocol.leases import PAST, RULES, Job, Rules
+from tests.protocol.lease_world import PAST, RULES, Job, Rules
 
 OWN = "a token that does not own the job changes nothing"
 STAYS = "what is done stays done"

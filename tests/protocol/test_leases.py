@@ -13,10 +13,12 @@ from queue_app.models import Failure, Job
 from queue_app.services import leases as real
 from queue_app.services import queue
 from tests.engine.rows import T, declare
-from tests.protocol import leases
 from tests.protocol.explorer import Step, explore
+from tests.protocol.lease_laws import broken, ended
 from tests.protocol.lease_mistakes import MISTAKES
-from tests.protocol.leases import BUDGET, LEASE, RULES, Rules, Worker, World, broken, ended
+from tests.protocol.lease_world import BUDGET, LEASE, MOST, PAST, RULES, Rules, Worker, World
+from tests.protocol.lease_world import Job as ModelJob
+from tests.protocol.leases import steps as lease_steps
 
 ATTEMPTS_WITHOUT_LOCK = int(os.environ.get("SNACKOPS_MODEL_ATTEMPTS", "2"))
 REPLAYS = int(os.environ.get("SNACKOPS_MODEL_REPLAYS", "150"))
@@ -24,8 +26,8 @@ UNIT = 1_000  # ms of one step of the model's time
 
 
 def explored(rules, attempts, crashes=1):
-    start = World(leases.Job(most=attempts), crashes=crashes)
-    return explore(start, partial(leases.steps, rules=rules), broken, ended)
+    start = World(ModelJob(most=attempts), crashes=crashes)
+    return explore(start, partial(lease_steps, rules=rules), broken, ended)
 
 
 def test_two_workers_a_burial_a_redrive_and_a_crash_break_no_rule_in_three_attempts(capsys):
@@ -80,7 +82,7 @@ def alone(job, worker=NOBODY):
 def expected(world, *labels):
     """The model's job and evidence after the steps whose labels begin so; unchanged where no such step exists."""
     for label in labels:
-        found = [step.after for step in leases.steps(world) if step.label.startswith(label)]
+        found = [step.after for step in lease_steps(world) if step.label.startswith(label)]
         if not found:
             return world
         world = found[0]
@@ -142,22 +144,20 @@ def stored(job):
 
     def relative(at):
         assert (at - T) % UNIT == 0
-        return max(leases.PAST, (at - T) // UNIT)
+        return max(PAST, (at - T) // UNIT)
 
     ended_ = row.state in ("done", "dead")
     return job._replace(
         state=row.state, reason=row.reason, attempts=row.attempts, token=row.token,
         lease=None if row.lease_until is None else relative(row.lease_until),
-        available=leases.PAST if ended_ else relative(row.available_at),
-        deadline=leases.PAST if ended_ else relative(row.deadline),
+        available=PAST if ended_ else relative(row.available_at),
+        deadline=PAST if ended_ else relative(row.deadline),
     )  # fmt: skip
 
 
 @pytest.mark.django_db
 def test_the_store_makes_the_moves_of_the_model(team_lead):
-    declare(
-        budget_ms=BUDGET * UNIT, lease_ms=LEASE * UNIT, wait_base_ms=UNIT, wait_cap_ms=UNIT, max_attempts=leases.MOST
-    )
+    declare(budget_ms=BUDGET * UNIT, lease_ms=LEASE * UNIT, wait_base_ms=UNIT, wait_cap_ms=UNIT, max_attempts=MOST)
     jobs = sorted({world.job._replace(given=0) for world in explored(RULES, 2).reached}, key=repr)
     cases = [(job, *move) for job in jobs for move in moves_of(job)]
     chosen = cases if not REPLAYS else cases[:: max(1, len(cases) // REPLAYS)]
