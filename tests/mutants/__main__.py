@@ -1,8 +1,9 @@
 """Which changes of the code do the tests notice? `python -m tests.mutants WHAT ... [--sample PERCENT] [--tests PATH ...]`
 
-WHAT is a package (policy, store, services) or a module (store.jobs). mutmut changes one thing at a time in a copy, each
-change is a mutant, and the tests that reach the changed function are asked. Survivors that `survivors/` lists with a
-reason are counted apart. Exit status 1 if another one survives. Needs the dependency group `mutants`.
+WHAT is a package (policy, store, services), a module (store.jobs) or a function (store.jobs.finish). mutmut changes one
+thing at a time in a copy, each change is a mutant, and the tests that reach the changed function are asked. Survivors that
+`survivors/` lists with a reason are counted apart. Exit status 1 if another one survives. Needs the dependency group
+`mutants`.
 
 On SQLite a package is what SQLite runs. `python -m tests.pgserver python -m tests.mutants ...` tries on PostgreSQL, where
 a package is what PostgreSQL runs; a module that is named is tried in any case.
@@ -41,13 +42,15 @@ def main() -> int:
     """Run, print the table and what survived."""
     chosen = arguments()
     modules = [m for what in chosen.what for m in ([what] if "." in what else all_of(what))]
+    functions = {what for what in modules if what.count(".") > 1}
+    modules = list(dict.fromkeys(".".join(what.split(".")[:2]) for what in modules))
     room = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory: a commit costs no disk there
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=room) as folder:
         base = Path(folder)
         base.chmod(0o755)  # PostgreSQL's programs run as somebody else
         breeding.make_copy(base, modules)
         quietly([sys.executable, "-m", "tests.mutants.breeding"], base)
-        names = sampled(base, chosen.sample, chosen.seed)
+        names = sampled(base, functions, chosen.sample, chosen.seed)
         tests = chosen.tests or chosen_tests(sorted({module.split(".")[0] for module in modules}))
         try_them(base, names, tests, chosen)
         return report(base, modules)
@@ -56,7 +59,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("what", nargs="*", default=list(breeding.PACKAGES), help="package or package.module")
+    parser.add_argument("what", nargs="*", default=list(breeding.PACKAGES), help="package[.module[.function]]")
     parser.add_argument("--sample", type=int, default=100, help="percent of each module's mutants, drawn by chance")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", nargs="+", help="test files to ask instead of the usual ones")
@@ -97,14 +100,17 @@ def mutants_of(base: Path, module: str) -> dict[str, int | None]:
     return data.exit_code_by_key
 
 
-def sampled(base: Path, percent: int, seed: int) -> Path | None:
-    """A file with the names of the mutants drawn, at least one of each module; None when all are tried."""
-    if percent >= 100:
+def sampled(base: Path, functions: set[str], percent: int, seed: int) -> Path | None:
+    """A file with the names of the mutants drawn, of these functions if any are named, at least one of each module; None
+    when all are tried."""
+    if percent >= 100 and not functions:
         return None
     luck = random.Random(seed)
     drawn = []
     for meta in sorted((base / "mutants/queue_app").glob("*/*.meta")):
         names = sorted(mutants_of(base, f"{meta.parent.name}.{meta.name.split('.')[0]}"))
+        if functions:
+            names = [name for name in names if listed.function_of(name) in functions]
         drawn += luck.sample(names, max(1, len(names) * percent // 100)) if names else []
     file = base / "drawn.txt"
     file.write_text("\n".join(drawn))

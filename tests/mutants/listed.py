@@ -47,15 +47,21 @@ def _by_rule(change: str) -> str:
     return next(fit, "")
 
 
+def function_of(name: str) -> str:
+    """The function of one of mutmut's mutants, with its class ("store.jobs.finish", "policy.plans.InvalidPlan.__init__")."""
+    from mutmut.utils.format_utils import get_module_from_key, orig_function_and_class_names_from_key
+
+    function, owner = orig_function_and_class_names_from_key(name)
+    return ".".join(filter(None, [get_module_from_key(name).removeprefix("queue_app."), owner, function]))
+
+
 def described(base: Path, name: str) -> tuple[str, str]:
     """Function and change of one of mutmut's mutants in the copy at `base`."""
     from mutmut.mutation.diff_apply import get_diff_for_mutant
-    from mutmut.utils.format_utils import get_module_from_key, orig_function_and_class_names_from_key
+    from mutmut.utils.format_utils import get_module_from_key
 
-    module = get_module_from_key(name)
-    function, owner = orig_function_and_class_names_from_key(name)
-    path = Path(*module.split(".")).with_suffix(".py")
+    path = Path(*get_module_from_key(name).split(".")).with_suffix(".py")
     with chdir(base):
         diff = get_diff_for_mutant(name, path=path).splitlines()[2:]
     old, new = (" ".join(line[1:].strip() for line in diff if line.startswith(sign)) for sign in "-+")
-    return ".".join(filter(None, [module.removeprefix("queue_app."), owner, function])), f"{old} => {new}"
+    return function_of(name), f"{old} => {new}"
