@@ -134,7 +134,7 @@ def _decide(
         earlier = _earlier(plan, round_)
         if earlier is not None:
             return earlier
-        move = deciding_move(plan.state) if decision == "approve" else "reject"
+        move = deciding_move(plan.state)
         if move is None or (decision == "reject" and plan.state != "proposed"):
             raise not_now(decision, plan.pk, plan.state)
         check_seen(digest, round_, now_digest=plan.digest, now_round=plan.round + 1)
