@@ -16,13 +16,13 @@ def set_person(
     *,
     role: str | None = None,
     password: str | None = None,
-    active: bool = True,
+    active: bool | None = None,
     see_payloads: bool | None = None,
 ) -> bool:
     """Make or change an account, with its event in the record; True when it is new.
 
-    `role` None leaves the groups, `password` None leaves the password (a new account then has none that works),
-    `see_payloads` None leaves the permission. ValueError for an unknown role, ValidationError for a weak password.
+    None leaves what there is: the groups, the password (a new account then has none that works), whether it is active (a
+    new one is) and the permission. ValueError for an unknown role, ValidationError for a weak password.
     """
     if role is not None and role not in ROLES:
         raise ValueError(f"The role must be one of {', '.join(ROLES)}.")
@@ -33,14 +33,14 @@ def set_person(
             user.set_password(password)
         elif new:
             user.set_unusable_password()
-        user.is_active = active
+        user.is_active = user.is_active if active is None else active
         user.save()
         if role is not None:
             user.groups.set([Group.objects.get(name=role)])
         if see_payloads is not None:
             permission = Permission.objects.get(content_type__app_label="queue_app", codename="view_payload")
             (user.user_permissions.add if see_payloads else user.user_permissions.remove)(permission)
-        detail: dict[str, object] = {"role": role, "active": active, "password": password is not None}
+        detail: dict[str, object] = {"role": role, "active": user.is_active, "password": password is not None}
         if see_payloads is not None:
             detail["see_payloads"] = see_payloads
         chain.append([Event(database.now_ms(), "account_set", f"user:{user.pk}", source="cli", detail=detail)])

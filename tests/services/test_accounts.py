@@ -49,6 +49,14 @@ def test_a_change_leaves_what_it_does_not_name() -> None:
     mia.refresh_from_db()
     assert not mia.is_active
     assert not mia.user_permissions.exists()
+    run("mia", "--role", "operator", "--new-password")  # who left does not come back by a change of something else
+    mia.refresh_from_db()
+    assert not mia.is_active
+    run("mia", "--activate")
+    mia.refresh_from_db()
+    assert mia.is_active
+    with pytest.raises(CommandError, match="not allowed with"):
+        run("mia", "--activate", "--deactivate")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 200, "<b>"])
@@ -71,11 +79,12 @@ STEPS: list[tuple[dict[str, Any], tuple[bool, bool, str | None, list[str], bool]
     ({"active": False}, (False, False, GOOD, ["auditor"], True), {"role": None, "active": False, "password": False}),
     (
         {"role": "team_lead", "see_payloads": False},
-        (False, True, GOOD, ["team_lead"], False),
-        {"role": "team_lead", "active": True, "password": False, "see_payloads": False},
+        (False, False, GOOD, ["team_lead"], False),
+        {"role": "team_lead", "active": False, "password": False, "see_payloads": False},
     ),
-    ({"password": GOOD * 2}, (False, True, GOOD * 2, ["team_lead"], False),
-     {"role": None, "active": True, "password": True}),
+    ({"password": GOOD * 2}, (False, False, GOOD * 2, ["team_lead"], False),
+     {"role": None, "active": False, "password": True}),
+    ({"active": True}, (False, True, GOOD * 2, ["team_lead"], False), {"role": None, "active": True, "password": False}),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`manage.py person`: make an account, give it a role, deactivate it."""
+"""`manage.py person`: make an account, give it a role, deactivate it, activate it again."""
 
 from typing import Any
 
@@ -20,7 +20,11 @@ class Command(BaseCommand):
         parser.add_argument("name")
         parser.add_argument("--role", choices=ROLES, help="the one group that the person belongs to from now on")
         parser.add_argument("--new-password", action="store_true", help="make a new password; earlier sessions end")
-        parser.add_argument("--deactivate", action="store_true", help="the person can do nothing from now on")
+        state = parser.add_mutually_exclusive_group()
+        state.add_argument("--deactivate", action="store_true", help="the person can do nothing from now on")
+        state.add_argument(
+            "--activate", action="store_true", help="the person may work again, with the role from before"
+        )
         sight = parser.add_mutually_exclusive_group()
         sight.add_argument("--see-payloads", action="store_true", help="may see what orders contain (recorded)")
         sight.add_argument("--hide-payloads", action="store_true", help="may not see it any more")
@@ -30,6 +34,7 @@ class Command(BaseCommand):
         known = User.objects.filter(username=options["name"]).exists()
         password = one_time_password() if options["new_password"] or not known else None
         sight = True if options["see_payloads"] else False if options["hide_payloads"] else None
+        active = True if options["activate"] else False if options["deactivate"] else None
         try:
             if not options["name"]:
                 raise ValueError("The name is missing.")
@@ -38,7 +43,7 @@ class Command(BaseCommand):
                 options["name"],
                 role=options["role"],
                 password=password,
-                active=not options["deactivate"],
+                active=active,
                 see_payloads=sight,
             )
         except (ValueError, ValidationError) as error:
