@@ -62,8 +62,8 @@ def ready(total: int, *, dead_every: int) -> int:
 
     settings.ALLOWED_HOSTS = ["*"]
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # whitenoise warns when it is missing
-    now = database.now_ms()
     call_command("migrate", verbosity=0)
+    now = database.now_ms()  # by a function that the migrations make
     if Job.objects.exists():
         return now
     set_person("oda", role="operator", password=PASSWORD)
