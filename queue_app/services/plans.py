@@ -74,7 +74,7 @@ def ask(
 def may_ask(user: User, *, channel: str = "console", proof: str = "session") -> None:
     """Raise NotAllowed (recorded) unless the person may ask for a redrive: asked before input is looked at."""
     with recorded(user, "plan", "plan:new", channel=channel, proof=proof):
-        require(actor_of(user, channel=channel, proof=proof), "plan")
+        require(actor_of(user), "plan")
 
 
 def withdraw(user: User, plan_id: int, *, note: str = "", channel: str = "console", proof: str = "session") -> Receipt:
