@@ -96,7 +96,7 @@ def _copied(
     new = copies.natural_keys(target)
     lost = [key for model, keys in names.items() for key in set(keys.values()) - set(new[model].values())]
     if lost:
-        raise CannotMove(f"The new database does not know {'.'.join(map(str, min(lost, key=str)))}.")
+        raise CannotMove(f"The new database does not know {'.'.join(map(str, min(lost)))}.")
     triggers.drop_all()  # counters are copied, and frozen lists written anew: the guards come back before the commit
     sums: dict[str, Sum] = {}
     for table in copies.tables():
@@ -118,7 +118,7 @@ def _prove(target: BaseDatabaseWrapper, sums: dict[str, Sum], anchor: Anchor) ->
     for table in copies.tables():
         if copies.sum_of(target, table, names) != sums[table.name]:
             raise CannotMove(f"The table {table.name} does not read back as it was. Nothing was moved.")
-    report = verification.verify(anchor)
+    report = verification.verify()
     if report.broken is not None or report.head != anchor:
         raise CannotMove("The record does not read back as it was. Nothing was moved.")
     absent = triggers.missing()

@@ -124,15 +124,15 @@ Names = dict[type[models.Model], dict[int, Key]]
 
 
 def _converters(table: Table, names: Names) -> list[Callable[[Any], Any] | None]:
-    """By column: how a stored value becomes the same plain value on both sides; None when it is plain already."""
+    """By column: how a stored value becomes the same plain value on both sides; None when it is plain already.
+
+    A truth value is: Django lets SQLite's driver make it of its number.
+    """
     made: list[Callable[[Any], Any] | None] = []
     for field in table.fields:
-        kind = field.get_internal_type()  # of a relation its own: what it points to is a number or a text
-        if field.is_relation and field.related_model in names:
+        if field.is_relation and field.related_model in names:  # any other relation is a number or a text
             made.append(names[field.related_model].__getitem__)
-        elif kind == "BooleanField":
-            made.append(bool)
-        elif kind == "DateTimeField":
+        elif field.get_internal_type() == "DateTimeField":
             made.append(_instant)
         else:
             made.append(None)
