@@ -73,6 +73,7 @@ PACES = {
         running(3, level_uj=0, wait=100), tick(redriven=1, due=100), {**FIRST, **filled(0, 100)}, [at_work(1)]
     ),
     "a quick one waits for what a tick grants": Case(running(9, HUNDRED, wait=10), tick(due=30), {}),
+    "to the last moment": Case(running(9, HUNDRED, wait=39), tick(due=1), {}),
     "and then starts all of it": Case(
         running(9, HUNDRED, wait=40), tick(redriven=5, due=50),
         {"redriven": 5, "next_pos": 6, **filled(0, 40)}, [at_work(5)],

@@ -70,6 +70,9 @@ TRIALS = {
         then(running(5, TWO), step, wait(100), lambda w: items(w, [2], tries=1, at_ms=w.clock.now + 400)),
         tick(due=400), filled(JOB, 0),
     ),
+    "a clock that was set back lets nobody pass": Case(
+        running(5, TWO, wait=-5_000, level_uj=JOB - 1), tick(due=1), {"level_at_ms": now}
+    ),
     "its results are waited for": Case(
         then(running(5, TWO, wait=10_000), step), tick(due=250), SENT
     ),
