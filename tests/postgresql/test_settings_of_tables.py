@@ -64,3 +64,16 @@ def test_twins_go_and_every_other_index_stays() -> None:
     assert sorted(tuning._twins("default")) == ["jobs_id_like", "tombstones_like"]
     assert sorted(changes()) == ["DROP INDEX jobs_id_like", "DROP INDEX tombstones_like"]
     assert tuning._twins("default") == []
+
+
+def test_keys_of_rows_that_come_by_the_thousand_go_with_their_indexes() -> None:
+    through_django("ALTER TABLE holds ADD CONSTRAINT to_plan FOREIGN KEY (plan_id) REFERENCES plans (id)")
+    through_django("ALTER TABLE redrives ADD CONSTRAINT to_lead FOREIGN KEY (approved_by_id) REFERENCES auth_user (id)")
+    through_django("CREATE INDEX who ON redrives (approved_by_id)")
+    through_django("CREATE INDEX whose ON redrives (requested_by_id, approved_by_id)")
+    assert sorted(changes()) == [
+        "ALTER TABLE holds DROP CONSTRAINT to_plan",
+        "ALTER TABLE redrives DROP CONSTRAINT to_lead",
+        "DROP INDEX who",
+    ]
+    assert changes() == []
