@@ -6,7 +6,7 @@ nothing however many they are. With one, at most SCAN events of that person or t
 the page says where it stopped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,31 +111,64 @@ def known_names(limit: int = 50) -> list[str]:
     return list(User.objects.order_by("username").values_list("username", flat=True)[:limit])
 
 
-def count(wanted: AuditFilter, *, with_refused: bool, upto: int) -> int:
-    """Exactly how many events with seq <= `upto` match. It looks at as many rows as there are: for exports only."""
-    sql, values = _whole(wanted, with_refused, upto)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM audit WHERE {sql}", values)
-        return int(cursor.fetchone()[0])
+def count(
+    wanted: AuditFilter, *, with_refused: bool, upto: int, look: int | None = None, rest: Callable[[], object] = bool
+) -> int:
+    """Exactly how many events with seq <= `upto` match. It looks at as many rows as there are: for exports only.
+
+    Each look is a statement over `look` events (None: all); `rest()` is called between two looks.
+    """
+    sql, values, low, high = _whole(wanted, with_refused, upto)
+    n = 0
+    for first, last in _looks(low, high, look, rest):
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT count(*) FROM audit WHERE {sql}", [*values, first, last])
+            n += int(cursor.fetchone()[0])
+    return n
 
 
-def stretch(wanted: AuditFilter, *, with_refused: bool, upto: int, after: int, limit: int) -> list[EventRow]:
-    """The next matching events with after < seq <= upto, oldest first."""
-    sql, values = _whole(wanted, with_refused, upto)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {', '.join(_FIELDS)} FROM audit WHERE seq > %s AND {sql} ORDER BY seq LIMIT %s",
-            [after, *values, limit],
-        )
-        return [EventRow(*row) for row in cursor.fetchall()]
+def stretch(
+    wanted: AuditFilter,
+    *,
+    with_refused: bool,
+    upto: int,
+    after: int,
+    limit: int,
+    look: int | None = None,
+    rest: Callable[[], object] = bool,
+) -> list[EventRow]:
+    """The next matching events with after < seq <= upto, oldest first; in looks with rests between as in `count`."""
+    sql, values, low, high = _whole(wanted, with_refused, upto)
+    rows: list[EventRow] = []
+    for first, last in _looks(max(low, after + 1), high, look, rest):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {', '.join(_FIELDS)} FROM audit WHERE {sql} ORDER BY seq LIMIT %s",
+                [*values, first, last, limit - len(rows)],
+            )
+            rows += [EventRow(*row) for row in cursor.fetchall()]
+        if len(rows) == limit:
+            break
+    return rows
 
 
-def _whole(wanted: AuditFilter, with_refused: bool, upto: int) -> tuple[str, list[Any]]:
+def _looks(low: int, high: int, look: int | None, rest: Callable[[], object]) -> Iterator[tuple[int, int]]:
+    """The first and last seq of each look, which together are low to high."""
+    while low <= high:
+        last = high if look is None else min(high, low + look - 1)
+        yield low, last
+        low = last + 1
+        if low <= high:
+            rest()
+
+
+def _whole(wanted: AuditFilter, with_refused: bool, upto: int) -> tuple[str, list[Any], int, int]:
+    """The condition with its values, which ends with two bounds of seq; and the lowest and highest seq that may match."""
     driver, driver_values = audit_search.driver(wanted) or ("TRUE", [])
     rest, rest_values = audit_search.rest(wanted, with_refused=with_refused)
     low, high = audit_search.bounds(wanted)
-    sql = " AND ".join([f"({driver})", "seq >= %s", "seq <= %s", *rest])
-    return sql, [*driver_values, low, min(high - 1, upto), *rest_values]
+    sql = " AND ".join([f"({driver})", *rest, "seq >= %s", "seq <= %s"])
+    return sql, [*driver_values, *rest_values], low, min(high - 1, upto)
 
 
 def _rows(seqs: Sequence[int]) -> list[EventRow]:

@@ -4,6 +4,7 @@ What counters know (groups and times) is counted exactly at any size. What only 
 number of rows, and the answer says so (DESIGN section 7).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db import connection
@@ -67,15 +68,27 @@ class Stretch:
     searched_to: Position | None = None
 
 
-def chunk(filter: Filter, as_of_ms: int, after: Position | None, limit: int) -> list[DeadRow]:  # noqa: A002
-    """The next rows oldest first, after a position. Fewer than `limit` means that there are no more: it looks on."""
+def chunk(
+    filter: Filter,  # noqa: A002
+    as_of_ms: int,
+    after: Position | None,
+    limit: int,
+    *,
+    scan: int | None = None,
+    rest: Callable[[], object] = bool,
+) -> list[DeadRow]:
+    """The next rows oldest first, after a position. Fewer than `limit` means that there are no more: it looks on.
+
+    Each look is a statement over at most about `scan` rows (None: 20,000); `rest()` is called between two looks.
+    """
     rows: list[DeadRow] = []
     while True:
-        found = stretch(filter, as_of_ms, after, limit - len(rows))
+        found = stretch(filter, as_of_ms, after, limit - len(rows), scan=scan)
         rows += found.rows
         if len(rows) >= limit or found.searched_to is None:
             return rows
         after = found.searched_to
+        rest()
 
 
 def stretch(
@@ -85,25 +98,27 @@ def stretch(
     limit: int,
     *,
     newest_first: bool = False,
+    scan: int | None = None,
 ) -> Stretch:
-    """Up to `limit` rows beyond a position, from at most about 20,000 rows looked at."""
+    """Up to `limit` rows beyond a position, from at most about `scan` rows (None: 20,000) looked at."""
     way = way_of(filter)
     if not way.streams:
         return Stretch([])
-    span = all_of([_from(in_span(filter, as_of_ms), after, newest_first), beyond(after, newest_first)])
-    fence = fence_of(way.streams, span, newest_first) if way.bounded else None
-    condition = all_of([span, up_to(fence, newest_first), way.rest])
+    times = _between(in_span(filter, as_of_ms), after, None, newest_first)
+    further = beyond(after, newest_first)
+    fence = fence_of(way.streams, all_of([times, further]), newest_first, scan) if way.bounded else None
+    times = _between(times, None, fence, newest_first)
+    condition = all_of([times, further, up_to(fence, newest_first), way.rest])
     rows = _merged(way.streams, condition, limit, newest_first)
     return Stretch(rows, fence if len(rows) < limit else None)
 
 
-def _from(span: Sql, after: Position | None, newest_first: bool) -> Sql:
-    """The span of time, begun at the position: of two lower bounds SQLite follows the first one that it meets, and would
-    walk through all earlier pages."""
+def _between(span: Sql, after: Position | None, fence: Position | None, newest_first: bool) -> Sql:
+    """The span of time, begun at the one position and ended at the other: of two bounds SQLite follows the first one that
+    it meets, and would walk through all earlier pages, or past the fence through everything else."""
     sql, (low, high) = span
-    if after is None:
-        return span
-    return sql, [low, min(high, after[0] + 1)] if newest_first else [max(low, after[0]), high]
+    older, younger = (fence, after) if newest_first else (after, fence)
+    return sql, [low if older is None else max(low, older[0]), high if younger is None else min(high, younger[0] + 1)]
 
 
 def _merged(streams: list[Sql], condition: Sql, limit: int, newest_first: bool) -> list[DeadRow]:
@@ -181,6 +196,7 @@ def _by_rows(filter: Filter, as_of_ms: int, cap: int) -> Count:  # noqa: A002
         return Count(0)
     span = in_span(filter, as_of_ms)
     fence = fence_of(way.streams, span, newest_first=False) if way.bounded else None
+    span = _between(span, None, fence, newest_first=False)
     condition = all_of([span, up_to(fence, newest_first=False), way.rest])
     queries, values = [], []
     for stream in way.streams:

@@ -79,8 +79,9 @@ def up_to(fence: Position | None, newest_first: bool) -> Sql:
     return f"(j.changed_at_ms, j.seq) {'>=' if newest_first else '<='} (%s, %s)", list(fence)
 
 
-def fence_of(streams: list[Sql], span: Sql, newest_first: bool) -> Position | None:
-    """A position up to which about SCAN rows of all streams lie, or None when there are fewer. Reads indexes only."""
+def fence_of(streams: list[Sql], span: Sql, newest_first: bool, scan: int | None = None) -> Position | None:
+    """A position up to which about `scan` rows (None: SCAN) of all streams lie, or None when there are fewer. Reads indexes
+    only."""
     queries, values = [], []
     for stream in streams:
         sql, given = all_of([stream, span])
@@ -88,7 +89,7 @@ def fence_of(streams: list[Sql], span: Sql, newest_first: bool) -> Position | No
             f"SELECT * FROM (SELECT changed_at_ms, seq FROM jobs AS j WHERE {sql} {order_by(newest_first)} "
             "LIMIT 1 OFFSET %s) AS s"
         )
-        values += [*given, SCAN // len(streams)]
+        values += [*given, (scan or SCAN) // len(streams)]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(queries), values)
         found = [(at_ms, seq) for at_ms, seq in cursor.fetchall()]

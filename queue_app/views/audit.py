@@ -134,14 +134,22 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
 def _content(actor: Actor, wanted: AuditFilter) -> Content:
     with_refused, head = actor.may("read_refused"), chain.anchor()
     upto = head.seq if head else 0
-    rows = audit.count(wanted, with_refused=with_refused, upto=upto)
+    rows = audit.count(wanted, with_refused=with_refused, upto=upto, look=exports.LOOK, rest=exports.rest)
     return Content(rows, database.now_ms(), _bites(wanted, with_refused=with_refused, upto=upto))
 
 
 def _bites(wanted: AuditFilter, *, with_refused: bool, upto: int) -> Iterator[Sequence[Row]]:
     def read(after: EventRow | None, limit: int) -> list[EventRow]:
         last = after.seq if after else 0
-        return audit.stretch(wanted, with_refused=with_refused, upto=upto, after=last, limit=limit)
+        return audit.stretch(
+            wanted,
+            with_refused=with_refused,
+            upto=upto,
+            after=last,
+            limit=limit,
+            look=exports.LOOK,
+            rest=exports.rest,
+        )
 
     for rows in exports.in_bites(read):
         yield [_cells(row) for row in rows]

@@ -50,7 +50,8 @@ def quarantine_export(request: HttpRequest) -> HttpResponseBase:
 
 def _walk(wanted: Filter, as_of_ms: int, size: int) -> Iterator[Sequence[DeadRow]]:
     def read(after: DeadRow | None, limit: int) -> list[DeadRow]:
-        return dead.chunk(wanted, as_of_ms, after.position if after else None, limit)
+        position = after.position if after else None
+        return dead.chunk(wanted, as_of_ms, position, limit, scan=exports.LOOK, rest=exports.rest)
 
     return exports.in_bites(read, size)
 

@@ -71,9 +71,21 @@ def test_walking_the_pages_shows_each_matching_event_once_both_ways(
             break
         after = page.newer
     assert up == expected
-    assert audit.count(wanted, with_refused=with_refused, upto=137) == len(expected)
-    rows = audit.stretch(wanted, with_refused=with_refused, upto=137, after=0, limit=1_000)
-    assert [row.seq for row in rows] == expected[::-1]
+    for look in (None, 1 + size, 137):
+        assert audit.count(wanted, with_refused=with_refused, upto=137, look=look) == len(expected)
+        rows = audit.stretch(wanted, with_refused=with_refused, upto=137, after=0, limit=1_000, look=look)
+        assert [row.seq for row in rows] == expected[::-1]
+
+
+def test_the_whole_record_is_looked_at_in_small_looks_with_a_rest_between(record: list[AuditEvent]) -> None:
+    wanted, rested = AuditFilter(action="plan.ask"), []
+    found = {"with_refused": True, "upto": 130, "look": 20, "rest": lambda: rested.append(None)}
+    expected = [row.seq for row in reversed(record) if row.action == "plan.ask" and row.seq <= 130]
+    assert audit.count(wanted, **found) == len(expected)
+    assert len(rested) == 6
+    rows = audit.stretch(wanted, after=expected[0], limit=3, **found)
+    assert [row.seq for row in rows] == expected[1:4]
+    assert len(rested) == 6, "what is found within one look costs no rest"
 
 
 def test_a_page_and_the_page_before_it_meet(record: list[AuditEvent]) -> None:

@@ -18,6 +18,7 @@ from queue_app.policy.headlines import headline, needs
 from queue_app.reads import dead
 from queue_app.reads.dead import Count, DeadRow
 from queue_app.reads.figures import figures
+from queue_app.services import exports
 from queue_app.store import database, queues
 
 MAX_ROWS = 10_000
@@ -65,7 +66,7 @@ class Command(BaseCommand):
         numbers = figures(now)
         # One millisecond more, so that what died in this very one is counted here as it is in the counters.
         count = dead.count(wanted, now + 1)
-        rows = dead.chunk(wanted, now + 1, None, options["list"]) if options["list"] else []
+        rows = _rows(wanted, now + 1, options["list"]) if options["list"] else []
         lines = [_json(numbers, wanted, count, rows)] if options["json"] else _table(numbers, wanted, count, rows)
         try:
             for line in lines:
@@ -74,6 +75,11 @@ class Command(BaseCommand):
         except BrokenPipeError:
             # What is still buffered would raise again when the interpreter flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _rows(wanted: Filter, as_of_ms: int, limit: int) -> list[DeadRow]:
+    """The oldest, in looks that keep nobody waiting."""
+    return dead.chunk(wanted, as_of_ms, None, limit, scan=exports.LOOK, rest=exports.rest)
 
 
 def _filter(options: dict[str, Any]) -> Filter:

@@ -32,6 +32,11 @@ MISTAKES = (
         ("tests/growth/test_counters.py::test_a_correction_by_somebody_else_is_not_made_twice",),
     ),
     Mistake(
+        "growth: a bounded look reads past its fence",
+        "queue_app/reads/dead.py", "    times = _between(times, None, fence, newest_first)\n", "",
+        ("tests/reads/test_bounded_looks.py::test_a_look_costs_the_same_beside_300_rows_and_beside_ten_times_as_many",),
+    ),
+    Mistake(
         "growth: a page shows a token of its neighbour",
         "queue_app/reads/life_steps.py", "set(tokens[:TOKENS])", "set(tokens)",
         ("tests/growth/test_long_lives.py::test_walking_both_ways_shows_every_step_once_and_the_same_pages",),
