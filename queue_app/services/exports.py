@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from queue_app.policy import cells
 from queue_app.policy.cells import Column, Row
@@ -104,25 +105,13 @@ def export(
     actor = _allowed(user, target, ("export", *rights), channel, proof)
     if form not in FORMATS:
         raise UnknownFormat(gettext_noop("There is no export format %(format)s."), format=shown(form))
-    found = content(actor)
-    if found.rows > MAX_ROWS:
-        raise TooManyRows(
-            gettext_noop("The filter shows %(rows)s rows, and one file holds at most %(most)s. Narrow the filter."),
-            rows=f"{found.rows:,}",
-            most=f"{MAX_ROWS:,}",
-        )
+    found = _no_more_than_fits(content(actor))
+    told: dict[str, Any] = {"filter": filter, "as_of_ms": found.as_of_ms, "rows": found.rows, "format": form}
 
     @database.retried
     def record() -> tuple[int, str]:
         with database.write():
-            at_ms = database.now_ms()
-            return chain.append(
-                [
-                    actor.event(
-                        "export", target, at_ms, filter=filter, as_of_ms=found.as_of_ms, rows=found.rows, format=form
-                    )
-                ]
-            )
+            return chain.append([actor.event("export", target, database.now_ms(), **told)])
 
     seq, head = record()
     facts = _Facts(name, filter, found.as_of_ms, found.rows, f"{seq}:{head}")
@@ -137,6 +126,16 @@ def _allowed(user: Somebody, target: str, rights: Sequence[str], channel: str, p
             actor = people.actor_of(user, channel=channel, proof=proof)
             people.require(actor, right)
     return actor
+
+
+def _no_more_than_fits(found: Content) -> Content:
+    if found.rows > MAX_ROWS:
+        raise TooManyRows(
+            gettext_noop("The filter shows %(rows)s rows, and one file holds at most %(most)s. Narrow the filter."),
+            rows=f"{found.rows:,}",
+            most=f"{MAX_ROWS:,}",
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
