@@ -2,4 +2,9 @@
 
 from django.db import connection
 
+from tests.backups.conftest import empty_file, file
+from tests.postgresql.houses import new, old
+
+__all__ = ["empty_file", "file", "new", "old"]
+
 collect_ignore_glob = [] if connection.vendor == "postgresql" else ["test_*.py"]

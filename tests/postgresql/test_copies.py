@@ -14,11 +14,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from queue_app.models import Head, Job, Process, Queue
 from queue_app.store import copies, houses, triggers
 from queue_app.store.copies import Digest, Sum, Table
-from tests.backups.conftest import empty_file, file
-from tests.postgresql.houses import AT, ids_of, new, old
+from tests.postgresql.houses import AT, ids_of
 from tests.store.rows import job
-
-__all__ = ["empty_file", "file", "new", "old"]
 
 pytestmark = pytest.mark.django_db
 House = BaseDatabaseWrapper

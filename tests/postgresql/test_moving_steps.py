@@ -16,10 +16,7 @@ from queue_app.services import looks, moving, queue
 from queue_app.services.moving import CannotMove, Moved
 from queue_app.store import copies, database, houses, triggers
 from queue_app.store.copies import Sum
-from tests.backups.conftest import empty_file, file
-from tests.postgresql.houses import config_of, ids_of, new, old
-
-__all__ = ["empty_file", "file", "new", "old"]
+from tests.postgresql.houses import config_of, ids_of
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
