@@ -123,6 +123,24 @@ def test_a_plan_that_is_none_is_unknown(clock: Clock) -> None:
     asking.let_run_out(5)
 
 
+def test_a_plan_is_held_where_it_is_written(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's writer holds everything anyway, so that only the words of the call can tell here."""
+    asked: list[dict[str, bool]] = []
+    one, read = a_plan(), asking.plans.read
+
+    def told_apart(plan_id: int, **how: bool) -> Plan | None:
+        asked.append(how)
+        return read(plan_id, **how)
+
+    monkeypatch.setattr(asking.plans, "read", told_apart)
+    with database.write():
+        asking.locked(one.pk)
+    asking.let_run_out(one.pk)
+    clock.now = DUE
+    asking.let_run_out(one.pk)
+    assert asked == [{"lock": True}, {}, {}, {"lock": True}]
+
+
 # --- time ---------------------------------------------------------------------------------------------------------------
 RUNS_OUT = {"freezing": "expired", "proposed": "expired", "approved": "expired"}
 
