@@ -25,7 +25,8 @@ AGAIN_MS = 1_000  # wait before the second try of an item; doubled for the third
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of some items. `passed_pos`: every item up to this position had its turn or is tried again later."""
+    """What became of some items. `passed_pos`: the furthest of those that never had a turn before. One that is tried again
+    may lie far beyond the others' place (a trial draws from everywhere), and tells nothing of what lies between."""
 
     looked_at: int = 0
     passed_pos: int = 0
@@ -77,7 +78,8 @@ def carry_out(plan: Plan, waiting: Sequence[Item], limit: int, now: int) -> Outc
         if len(chosen) == limit:
             break
         outcome.looked_at += 1
-        outcome.passed_pos = max(outcome.passed_pos, item.pos)
+        if not item.tries:
+            outcome.passed_pos = max(outcome.passed_pos, item.pos)
         job = jobs.get(item.job_id)
         if item.job_id in busy:
             _fail(terms, item, outcome, "locked")
