@@ -207,3 +207,10 @@ def test_a_walk_takes_two_hundred_at_a_time() -> None:
 
     assert list(in_bites(lambda after, limit: list(read(after, limit)))) == []
     assert (limits, exports.BITE) == ([200], 200)
+
+
+def test_between_two_looks_it_rests_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(exports.time, "sleep", slept.append)
+    exports.rest()
+    assert slept == [REST_S]
