@@ -92,9 +92,10 @@ def test_as_many_are_redriven_as_may_be_in_their_order(w: World, limit: int, n: 
     ] == [("pending", 1, 0, 1, w.clock.now + BUDGET_MS, w.plan.pk, w.clock.now)] * n
 
 
-def test_the_last_place_is_the_furthest_one(w: World) -> None:
+@pytest.mark.parametrize(("tries", "place"), [(0, 3), (1, 1)])
+def test_the_last_place_is_the_furthest_one_that_never_had_a_turn(w: World, tries: int, place: int) -> None:
     first, _, third = waiting(w)
-    assert carry_out(w, [third, first]).passed_pos == 3
+    assert carry_out(w, [replace(third, tries=tries), first]).passed_pos == place
 
 
 TERMS: dict[str, tuple[dict[str, Any], Callable[[World], dict[str, Any]]]] = {
