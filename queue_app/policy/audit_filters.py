@@ -20,7 +20,9 @@ REFUSED = "refused"
 STEP = "batch.tick"
 NAMES = ("who", "action", "target", "from", "to", "outcome", "steps")
 # what the targets of events begin with; other text is an order's id or the R-12 of a redrive
-PREFIXES = frozenset({"plan", "job", "group", "filter", "user", "export", "identity", "throttled", "queue"})
+PREFIXES = frozenset(
+    {"plan", "job", "group", "filter", "user", "export", "identity", "throttled", "queue", "worker", "page"}
+)
 
 _ACTION = re.compile(r"[a-z][a-z0-9._-]{0,47}")
 _TARGET = re.compile(r"[!-~]{1,128}")

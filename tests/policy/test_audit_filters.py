@@ -57,6 +57,8 @@ def test_a_filter_is_active_when_it_leaves_something_out(wanted: AuditFilter, ac
         ("R-12x", "job:R-12x"),
         ("plan:12", "plan:12"),
         ("group:snacks/a/b:c", "group:snacks/a/b:c"),
+        ("worker:w-1", "worker:w-1"),
+        ("page:overview", "page:overview"),
         ("queue", "queue"),
         ("o1:2", "job:o1:2"),
         ("o12-1", "job:o12-1"),
