@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from queue_app.policy.audit_actions import ACTIONS, ANEW, BY_ITSELF, CHANNELS, PROOFS, SENTENCES, TONES, TRIED, UNKNOWN
 from queue_app.templatetags.addresses import cause_of, page_of
+from queue_app.templatetags.frame import section_of
 from queue_app.templatetags.words import reason_word
 
 register = template.Library()
@@ -122,7 +123,9 @@ def target_link(target: str) -> SafeString:
             }.get(rest, rest)
         )
     elif kind == "page":
-        words = _escaped(_("the page %(page)s"), page=rest)
+        section = section_of(rest)
+        label = format_html("{}", section.label) if section else rest
+        words, address = _escaped(_("the page %(page)s"), page=label), page_of(section.url_name) if section else ""
     elif target == "receiver":
         words, address = escape(_("the receiver's list")), page_of("reconciliations")
     elif target == "database":

@@ -39,6 +39,11 @@ OWN_NAMES = {"en": "English", "ja": "日本語", "zh-hans": "简体中文"}
 HTML_LANGS = {"zh-hans": "zh-Hans"}
 
 
+def section_of(page: str) -> Section | None:
+    """The entry of the navigation that a page of this URL name belongs to."""
+    return next((one for one in SECTIONS if page == one.stem or page.startswith(f"{one.stem}_")), None)
+
+
 def address(url_name: str) -> str:
     """Where a named page lives, or '' while it does not exist."""
     try:

@@ -36,6 +36,14 @@ def text(event: EventRow) -> str:
         (row(action="investigate", target="group:snacks/permanent/"), "the cause refused by receiver in snacks"),
         (row(action="refused", target="plan:7", detail='{"tried":"approve"}'), "oda was refused: approve, Redrive R-7"),
         (row(action="refused", target="x:1", detail='{"tried":"fly"}'), "oda was refused: fly, x:1"),
+        (row(action="refused", target="page:group_list", detail='{"tried":"read"}'), "refused: read, the page Causes"),
+        (row(action="refused", target="page:overview_live", detail='{"tried":"read"}'), "read, the page Overview"),
+        (row(action="refused", target="page:job", detail='{"tried":"read"}'), "oda was refused: read, the page job"),
+        (
+            row(action="refused", target="export:redrive", detail='{"tried":"export"}'),
+            "export, the orders of a redrive",
+        ),
+        (row(action="drain_worker", target="worker:w-1"), "oda let worker w-1 finish and end"),
         (
             row(action="refused", target="identity:unknown", actor_id=None, name="", detail='{"tried":"sign_in"}'),
             "Somebody was refused: sign in, a name that nobody has",
@@ -53,7 +61,9 @@ HOSTILE = '<script>"x"</script>'
 
 
 @pytest.mark.parametrize("field", ["name", "action", "target", "note", "source", "detail"])
-@pytest.mark.parametrize("prefix", ["", "job:", "plan:", "group:", "export:", "user:", "group:a/b/"])
+@pytest.mark.parametrize(
+    "prefix", ["", "job:", "plan:", "group:", "export:", "user:", "group:a/b/", "page:", "page:group_", "worker:"]
+)
 def test_nothing_stored_becomes_markup(field: str, prefix: str) -> None:
     for action in ("export", "moon", "refused"):
         for detail in ("{}", '{"tried":"<script>"}', "[1]", "{"):
