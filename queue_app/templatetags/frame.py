@@ -35,13 +35,15 @@ SECTIONS = (
     Section("queue_list", "queue", pgettext_lazy("navigation", "Queues"), "settings", "u"),
     Section("audit_list", "audit", pgettext_lazy("navigation", "Audit"), "audit", "a"),
 )
+ELSEWHERE = {"job": "order", "reconciliations": "overview"}  # pages whose names begin with no entry's stem
 OWN_NAMES = {"en": "English", "ja": "日本語", "zh-hans": "简体中文"}
 HTML_LANGS = {"zh-hans": "zh-Hans"}
 
 
 def section_of(page: str) -> Section | None:
     """The entry of the navigation that a page of this URL name belongs to."""
-    return next((one for one in SECTIONS if page == one.stem or page.startswith(f"{one.stem}_")), None)
+    stem = ELSEWHERE.get(page.partition("_")[0], page)
+    return next((one for one in SECTIONS if stem == one.stem or stem.startswith(f"{one.stem}_")), None)
 
 
 def address(url_name: str) -> str:

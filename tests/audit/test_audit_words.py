@@ -38,7 +38,8 @@ def text(event: EventRow) -> str:
         (row(action="refused", target="x:1", detail='{"tried":"fly"}'), "oda was refused: fly, x:1"),
         (row(action="refused", target="page:group_list", detail='{"tried":"read"}'), "refused: read, the page Causes"),
         (row(action="refused", target="page:overview_live", detail='{"tried":"read"}'), "read, the page Overview"),
-        (row(action="refused", target="page:job", detail='{"tried":"read"}'), "oda was refused: read, the page job"),
+        (row(action="refused", target="page:job", detail='{"tried":"read"}'), "oda was refused: read, the page Orders"),
+        (row(action="refused", target="page:moon", detail='{"tried":"read"}'), "oda was refused: read, the page moon"),
         (
             row(action="refused", target="export:redrive", detail='{"tried":"export"}'),
             "export, the orders of a redrive",
