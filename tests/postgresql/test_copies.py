@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -128,7 +130,17 @@ def test_rows_are_plain_values_in_their_order_and_in_bites(old: House, monkeypat
     assert [row[1:] for row in granted] == [[("night shift",), ("queue_app", "preference", "view_payload")]]
 
 
-def test_an_instant_is_the_same_text_whatever_its_house_gives() -> None:
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine's own zone."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_an_instant_is_the_same_text_whatever_its_house_gives(in_tokyo: None) -> None:
     plain = "2026-11-30T07:08:09.123456+00:00"
     for given in (
         "2026-11-30 07:08:09.123456",
