@@ -1,5 +1,7 @@
 """Which guards stand, by name; with which sentence each of them refuses; and what they let a plan do."""
 
+from typing import Any
+
 import pytest
 from django.db import IntegrityError, connection, transaction
 
@@ -44,6 +46,23 @@ def test_the_guards_are_these_and_no_others() -> None:
     triggers.drop_all()
     assert triggers._present(connection) == {}
     assert triggers.missing() == sorted(names())
+
+
+@pytest.mark.django_db
+def test_what_stands_is_not_made_anew_and_what_is_gone_alone_is() -> None:
+    said: list[str] = []
+
+    def listen(execute: Any, sql: str, params: object, many: bool, context: Any) -> object:
+        if sql.startswith(("DROP", "CREATE TRIGGER")):
+            said.append(" ".join(sql.split()[:3]))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(listen):
+        triggers.create_all()
+        assert said == []
+        triggers.drop(connection, "jobs_guard_delete")
+        triggers.create_all()
+    assert said == ["DROP TRIGGER IF", "DROP TRIGGER IF", "CREATE TRIGGER jobs_guard_delete"]
 
 
 def refusal(statement: str) -> str:
