@@ -64,7 +64,7 @@ class Worker:
         self._hands = Hands(deliver, settings.concurrency, ring=lambda: self._bell.put(None))
         self._holding = Holding(self._hands)
         self._policy: QueuePolicy | None = None
-        self._told = self._said_told = False
+        self._arrived = self._told = self._said_told = False
         self._drain_end_ms: int | None = None
         self._paused = False
         self._dry = False  # the last claim found nothing
@@ -92,7 +92,7 @@ class Worker:
 
         An exception of `deliver` that is meant to end the process (KeyboardInterrupt, SystemExit) is raised after that.
         """
-        self._try(lambda: life_signs.arrive(self._settings.owner, "worker", self._settings.queue, self._work()))
+        self._try(self._arrive)
         self._hands.start()
         try:
             while self._step():
@@ -134,10 +134,16 @@ class Worker:
             wait_ms = min(wait_ms, max(self._drain_end_ms - clock.monotonic_ms(), 0))
         return wait_ms
 
+    def _arrive(self) -> None:
+        life_signs.arrive(self._settings.owner, "worker", self._settings.queue, self._work())
+        self._arrived = True
+
     def _look(self, now: int) -> None:
         """Renew, beat, and see whether the queue was paused or cancelled, or this worker told to end, meanwhile."""
         if now < self._look_at_ms:
             return
+        if not self._arrived:  # the database refused: its row would tell what another process of this name was told
+            self._arrive()
         self._policy = queues.policy_of(self._settings.queue) or self._policy
         self._look_at_ms = now + LOOK_MS
         if not self._told and processes.told_to_drain(self._settings.owner):

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 
 from queue_app.delivery.worker import Settings, Worker
 from queue_app.management.commands import worker as command
@@ -74,3 +74,23 @@ def test_the_process_ends_with_status_0_and_under_the_same_name_begins_anew(
     accept(1)
     worker = Worker(lambda _lease: True, Settings("w", until_idle=True))
     assert worker.run().ok == 1
+
+
+@pytest.mark.timeout(60)
+def test_what_the_one_before_was_told_means_nothing_when_the_database_refuses_the_arrival(
+    real_database: RealDatabase, team_lead: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life_signs.arrive("w", "worker", "snacks")
+    workers.drain(team_lead, "w")  # and it was killed before it could say that it ended
+    accept(1)
+    arrive, refusals = life_signs.arrive, [OperationalError("database is locked")]
+
+    def refused_once(*given: object) -> None:
+        if refusals:
+            raise refusals.pop()
+        arrive(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(life_signs, "arrive", refused_once)
+    worker = Worker(lambda _lease: True, Settings("w", until_idle=True), wait=bool)
+    assert worker.run().ok == 1
+    assert Process.objects.get(pk="w").draining is False
