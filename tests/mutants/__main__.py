@@ -41,16 +41,15 @@ WORDS = {"survived": SURVIVED, "no tests": NOT_REACHED, "timeout": TIMED_OUT}  #
 def main() -> int:
     """Run, print the table and what survived."""
     chosen = arguments()
-    modules = [m for what in chosen.what for m in ([what] if "." in what else all_of(what))]
-    functions = {what for what in modules if what.count(".") > 1}
-    modules = list(dict.fromkeys(".".join(what.split(".")[:2]) for what in modules))
+    named = [one for what in chosen.what for one in ([what] if "." in what else all_of(what))]
+    modules = list(dict.fromkeys(".".join(what.split(".")[:2]) for what in named))
     room = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory: a commit costs no disk there
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=room) as folder:
         base = Path(folder)
         base.chmod(0o755)  # PostgreSQL's programs run as somebody else
         breeding.make_copy(base, modules)
         quietly([sys.executable, "-m", "tests.mutants.breeding"], base)
-        names = sampled(base, functions, chosen.sample, chosen.seed)
+        names = sampled(base, set(named), chosen.sample, chosen.seed)
         tests = chosen.tests or chosen_tests(sorted({module.split(".")[0] for module in modules}))
         try_them(base, names, tests, chosen)
         return report(base, modules)
@@ -100,17 +99,16 @@ def mutants_of(base: Path, module: str) -> dict[str, int | None]:
     return data.exit_code_by_key
 
 
-def sampled(base: Path, functions: set[str], percent: int, seed: int) -> Path | None:
-    """A file with the names of the mutants drawn, of these functions if any are named, at least one of each module; None
-    when all are tried."""
-    if percent >= 100 and not functions:
+def sampled(base: Path, named: set[str], percent: int, seed: int) -> Path | None:
+    """A file with the names of the mutants drawn of these modules and functions, at least one of each module; None when
+    all are tried."""
+    if percent >= 100 and all(what.count(".") == 1 for what in named):
         return None
     luck = random.Random(seed)
     drawn = []
     for meta in sorted((base / "mutants/queue_app").glob("*/*.meta")):
-        names = sorted(mutants_of(base, f"{meta.parent.name}.{meta.name.split('.')[0]}"))
-        if functions:
-            names = [name for name in names if listed.function_of(name) in functions]
+        module = f"{meta.parent.name}.{meta.name.split('.')[0]}"
+        names = [name for name in sorted(mutants_of(base, module)) if {module, listed.function_of(name)} & named]
         drawn += luck.sample(names, max(1, len(names) * percent // 100)) if names else []
     file = base / "drawn.txt"
     file.write_text("\n".join(drawn))
