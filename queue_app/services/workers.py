@@ -1,6 +1,6 @@
 """Letting one worker finish and end, as before its host is stopped: a team lead's move, with its event (DESIGN section 9).
 
-The worker looks at its row several times a second and then does what SIGTERM makes it do: nothing new begins, what runs
+The worker looks at its row at least twice a second and then does what SIGTERM makes it do: nothing new begins, what runs
 ends within its limit, the rest is given back with its try not spent, and the process ends. It cannot be taken back: a new
 worker is started instead.
 """

@@ -1,8 +1,9 @@
 """How PostgreSQL keeps the tables of a queue: rows that change all the time beside rows that never do.
 
 PostgreSQL writes a new version of a row at each change. Its defaults suit tables that grow and are read; here a small,
-hot part changes many times a second, and a claim wades through whatever dead versions nobody has removed yet. Idempotent,
-and no lock that workers notice (SHARE UPDATE EXCLUSIVE). SQLite has nothing of the kind.
+hot part changes many times a second, and a claim wades through whatever dead versions nobody has removed yet. Idempotent;
+settings take no lock that workers notice (SHARE UPDATE EXCLUSIVE), a key or index that goes takes its table once, for a
+moment. SQLite has nothing of the kind.
 """
 
 from collections.abc import Mapping
@@ -57,7 +58,8 @@ WITHOUT_TWINS = ("jobs", "holds", "tombstones")
 # Rows of which a redrive or a freeze adds thousands a second. A foreign key is one more query for each of them, at the
 # commit, and its index one more entry. What they refer to cannot go: plans are never deleted (`plans_guard_delete`), items
 # are added only to a plan that is being made (`plan_items_guard_grow`), and who asked for or approved a redrive stands in
-# its plan, its approval and the audit as well, which keep their keys.
+# its plan, its approval and the audit as well, which keep their keys. Only who asked for a redrive without a plan stands
+# nowhere else: Django refuses to delete that account (PROTECT), and the application's role may delete none.
 WITHOUT_KEYS = ("redrives", "plan_items", "holds")
 WITHOUT_INDEX = {"redrives": ("requested_by_id", "approved_by_id")}
 

@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
+from django.db.models import ProtectedError
 
 from queue_app.services import queue, ticks
 from queue_app.store import tuning
@@ -76,9 +77,18 @@ def test_rows_of_a_redrive_cost_no_query_and_no_index_of_a_foreign_key() -> None
 def test_who_asked_for_or_approved_a_redrive_cannot_be_removed_all_the_same(operator: User, team_lead: User) -> None:
     die(1)
     approved(operator, team_lead)
-    for user in (operator, team_lead):
-        with pytest.raises(IntegrityError, match="violates foreign key constraint"):
+    through_django("DELETE FROM auth_user_groups")
+    for user, table in ((operator, "plans"), (team_lead, "approvals")):
+        with pytest.raises(IntegrityError, match=f'violates foreign key constraint .* on table "{table}"'):
             through_django(f"DELETE FROM auth_user WHERE id = {user.pk}")
+
+
+@pytest.mark.django_db
+def test_who_asked_for_a_redrive_without_a_plan_is_kept_by_django(operator: User, team_lead: User) -> None:
+    (job_id,) = die(1)
+    queue.redrive(job_id, "INC-1", approved_by=team_lead, requested_by=operator)
+    with pytest.raises(ProtectedError):
+        operator.delete()
 
 
 @pytest.mark.django_db(transaction=True)
