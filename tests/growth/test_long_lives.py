@@ -4,6 +4,7 @@ import os
 import re
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -153,8 +154,10 @@ def test_an_order_that_was_removed_says_what_is_known_of_it(clock, client, as_us
     page = client.get("/orders/gone/")
     assert page.status_code == 200
     assert "This order was delivered and kept as long as its queue keeps delivered orders." in page.content.decode()
-    assert client.post("/orders/gone/contents/").status_code == 404
     assert client.get("/orders/never/").status_code == 404
+    assert client.post("/orders/gone/contents/").status_code == 403  # who may not look learns nothing of what is there
+    operator.user_permissions.add(Permission.objects.get(codename="view_payload"))
+    assert client.post("/orders/gone/contents/").status_code == 404
 
 
 # --- what a newer version wrote -------------------------------------------------------------------------------------
