@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from queue_app.store import triggers
-from tests.store.rows import job, through_django
+from tests.store.rows import through_django
 
 pytestmark = pytest.mark.django_db
 
@@ -20,17 +20,6 @@ def test_a_trigger_that_is_in_no_list_any_more_is_found_and_goes() -> None:
     triggers.create_all()
     assert triggers.missing() == []
     assert {"jobs_count_old", "plans_guard_old"} & set(triggers._present(connection)) == set()
-
-
-def test_triggers_of_others_are_nobodys_business() -> None:
-    through_django("CREATE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'")
-    through_django("CREATE TRIGGER jobs_theirs BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION theirs()")
-    assert triggers.missing() == []
-    triggers.create_all()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_trigger WHERE tgname = 'jobs_theirs'")
-        assert cursor.fetchone() == (1,)
-    job("a", 1)
 
 
 def test_without_the_tables_there_is_nothing_to_guard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from queue_app.models import Plan
 from queue_app.policy import plans
@@ -63,6 +63,25 @@ def test_what_stands_is_not_made_anew_and_what_is_gone_alone_is() -> None:
         triggers.drop(connection, "jobs_guard_delete")
         triggers.create_all()
     assert said == ["DROP TRIGGER IF", "DROP TRIGGER IF", "CREATE TRIGGER jobs_guard_delete"]
+
+
+THEIRS = {
+    "sqlite": ["CREATE TRIGGER jobs_theirs BEFORE UPDATE ON jobs BEGIN SELECT 1; END"],
+    "postgresql": [
+        "CREATE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER jobs_theirs BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION theirs()",
+    ],
+}
+
+
+@pytest.mark.django_db
+def test_triggers_of_others_are_nobodys_business() -> None:
+    for statement in THEIRS[connection.vendor]:
+        through_django(statement)
+    assert triggers.missing() == []
+    triggers.create_all()
+    with pytest.raises(DatabaseError, match="already exists"):
+        through_django(THEIRS[connection.vendor][-1])
 
 
 def refusal(statement: str) -> str:
