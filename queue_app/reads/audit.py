@@ -116,11 +116,12 @@ def count(
 ) -> int:
     """Exactly how many events with seq <= `upto` match. It looks at as many rows as there are: for exports only.
 
-    Each look is a statement over `look` events (None: all); `rest()` is called between two looks.
+    Each look is a statement over `look` events (None: all) of those that an index tells apart: a filter by what is rare
+    costs little in any record. `rest()` is called between two looks.
     """
     sql, values, low, high = _whole(wanted, with_refused, upto)
     n = 0
-    for first, last in _looks(low, high, look, rest):
+    for first, last in _looks(wanted, low, high, look, rest):
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT count(*) FROM audit WHERE {sql}", [*values, first, last])
             n += int(cursor.fetchone()[0])
@@ -140,7 +141,7 @@ def stretch(
     """The next matching events with after < seq <= upto, oldest first; in looks with rests between as in `count`."""
     sql, values, low, high = _whole(wanted, with_refused, upto)
     rows: list[EventRow] = []
-    for first, last in _looks(max(low, after + 1), high, look, rest):
+    for first, last in _looks(wanted, max(low, after + 1), high, look, rest):
         with connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT {', '.join(_FIELDS)} FROM audit WHERE {sql} ORDER BY seq LIMIT %s",
@@ -152,14 +153,31 @@ def stretch(
     return rows
 
 
-def _looks(low: int, high: int, look: int | None, rest: Callable[[], object]) -> Iterator[tuple[int, int]]:
+def _looks(
+    wanted: AuditFilter, low: int, high: int, look: int | None, rest: Callable[[], object]
+) -> Iterator[tuple[int, int]]:
     """The first and last seq of each look, which together are low to high."""
+    walked = audit_search.walked(wanted) if look is not None else None
     while low <= high:
-        last = high if look is None else min(high, low + look - 1)
+        last = high if look is None else _end_of_look(walked, low, high, look)
         yield low, last
         low = last + 1
         if low <= high:
             rest()
+
+
+def _end_of_look(walked: tuple[str, list[Any]] | None, low: int, high: int, look: int) -> int:
+    """The seq up to which about `look` events are walked. Reads an index only."""
+    if walked is None:
+        return min(high, low + look - 1)
+    sql, values = walked
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT seq FROM audit WHERE {sql} AND seq >= %s AND seq <= %s ORDER BY seq LIMIT 1 OFFSET %s",
+            [*values, low, high, look - 1],
+        )
+        found = cursor.fetchone()
+    return high if found is None else int(found[0])
 
 
 def _whole(wanted: AuditFilter, with_refused: bool, upto: int) -> tuple[str, list[Any], int, int]:

@@ -42,6 +42,15 @@ def driver(wanted: AuditFilter) -> tuple[str, list[Any]] | None:
     return "actor_id IS NULL AND (name = %s OR source = %s)", [wanted.who, wanted.who]
 
 
+def walked(wanted: AuditFilter) -> tuple[str, list[Any]] | None:
+    """The condition by whose index all matching events are walked; None: every event of the time is looked at."""
+    found = driver(wanted)
+    if found is not None:
+        return ("actor_id IS NULL", []) if found[0].startswith("actor_id IS NULL") else found
+    action = REFUSED if wanted.refused else wanted.action
+    return None if action is None else ("action = %s", [action])
+
+
 def by_time(wanted: AuditFilter) -> tuple[list[str], list[Any]]:
     bounds = [("at_ms >= %s", wanted.from_ms), ("at_ms < %s", wanted.to_ms)]
     return [sql for sql, at_ms in bounds if at_ms is not None], [at_ms for _sql, at_ms in bounds if at_ms is not None]

@@ -30,6 +30,7 @@ FILTERS = [
     (AuditFilter(refused=True), lambda row: row.action == "refused"),
     (AuditFilter(action="batch.tick"), lambda row: row.action == "batch.tick"),
     (AuditFilter(action="plan.ask", refused=True), lambda _row: False),
+    (AuditFilter(who="x", steps=True), lambda row: row.actor is None),
     (AuditFilter(who="oda"), lambda row: row.name and row.actor and row.actor.username == "oda"),
     (
         AuditFilter(who="oda", target="R-2"),
@@ -77,15 +78,29 @@ def test_walking_the_pages_shows_each_matching_event_once_both_ways(
         assert [row.seq for row in rows] == expected[::-1]
 
 
-def test_the_whole_record_is_looked_at_in_small_looks_with_a_rest_between(record: list[AuditEvent]) -> None:
-    wanted, rested = AuditFilter(action="plan.ask"), []
+RESTS = {  # of 130 events, 20 to a look
+    "all": (AuditFilter(steps=True), lambda _row: True, 6),
+    "all but steps": (ALL, lambda row: row.action != "batch.tick", 6),
+    "an action": (AuditFilter(action="plan.ask"), lambda row: row.action == "plan.ask", 1),
+    "what was refused": (AuditFilter(refused=True), lambda row: row.action == "refused", 0),
+    "a target": (AuditFilter(target="R-3", steps=True), lambda row: row.target == "plan:3", 1),
+    "a person": (AuditFilter(who="oda"), lambda row: row.actor and row.actor.username == "oda", 2),
+    "a program": (AuditFilter(who="x", steps=True), lambda row: row.actor is None, 2),
+}
+
+
+@pytest.mark.parametrize(("wanted", "matches", "rests"), RESTS.values(), ids=list(RESTS))
+def test_the_record_is_walked_in_small_looks_with_a_rest_between_by_what_is_rare_in_it(
+    wanted, matches, rests, record: list[AuditEvent]
+) -> None:
+    rested: list[None] = []
     found = {"with_refused": True, "upto": 130, "look": 20, "rest": lambda: rested.append(None)}
-    expected = [row.seq for row in reversed(record) if row.action == "plan.ask" and row.seq <= 130]
+    expected = [row.seq for row in reversed(record) if matches(row) and row.seq <= 130]
     assert audit.count(wanted, **found) == len(expected)
-    assert len(rested) == 6
+    assert len(rested) == rests
     rows = audit.stretch(wanted, after=expected[0], limit=3, **found)
     assert [row.seq for row in rows] == expected[1:4]
-    assert len(rested) == 6, "what is found within one look costs no rest"
+    assert len(rested) == rests, "what is found within one look costs no rest"
 
 
 def test_a_page_and_the_page_before_it_meet(record: list[AuditEvent]) -> None:
