@@ -17,9 +17,9 @@ from queue_app.store import database
 
 EPILOG = """
 A worker that is drained takes nothing new, finishes what it delivers within its own --drain-s, gives back
-the rest with the try not spent, and ends with exit status 0: what SIGTERM does, from anywhere. It looks
-at least twice a second. It cannot be taken back; start a new worker instead. What a supervisor starts again
-takes orders again: stop its unit.
+the rest with the try not spent, and ends: what SIGTERM does, with the same exit status, from anywhere. It
+looks at least twice a second. It cannot be taken back; start a new worker instead. What a supervisor starts
+again takes orders again: stop its unit.
 
 exit status: 0 it stands so (also if it did before); 1 refused, nothing was changed, and the sentence
 says why; 2 wrong usage, or the database cannot be used
