@@ -113,7 +113,7 @@ def server(*, durable: bool = False) -> Iterator[Server]:
 
 def main(command: list[str]) -> int:
     """Run the command on a fresh server; its exit status is the answer."""
-    if not command:
+    if not command or command[0].startswith("-"):
         print("usage: python -m tests.pgserver COMMAND...   e.g. python -m tests.pgserver pytest -x", file=sys.stderr)
         return 2
     with server(durable=os.environ.get("PG_DURABLE") == "1") as running:

@@ -21,8 +21,9 @@ class Headline:
     was ever accepted).
 
     `total` in quarantine; `wave` of them came `since_ms` (None: no such wave; then the oldest died at `oldest_ms`) from
-    `causes` causes, the first being `cause`; `growing`: some died in the last five minutes; `looked`: nobody, part
-    (at some orders of a cause only), some (of the causes) or all; `unlooked`: how many nobody looked at.
+    `causes` causes, the first being `cause`, and the rest of it from `smaller` more; `growing`: some died in the last five
+    minutes; `looked`: nobody, part (at some orders of a cause only), some (of the causes) or all; `unlooked`: how many
+    nobody looked at.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Headline:
     since_ms: int | None = None
     oldest_ms: int | None = None
     causes: int = 0
+    smaller: int = 0
     cause: tuple[str, str, str] | None = None
     growing: bool = False
     recent: int = 0
@@ -81,6 +83,7 @@ def headline(figures: Figures) -> Headline:
         since_ms=figures.surge.since_ms if figures.surge else None,
         oldest_ms=figures.oldest.since_ms if figures.oldest else None,
         causes=len(causes),
+        smaller=len(figures.surge.groups) - len(causes) if figures.surge else 0,
         cause=causes[0] if causes else None,
         growing=figures.recent > 0,
         recent=figures.recent,

@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -54,7 +53,7 @@ def process_drain(request: HttpRequest) -> HttpResponse:
         messages.warning(request, sentence_of(error))
     else:
         _say(request, receipt)
-    return redirect(f"{reverse('process_list')}#drain")
+    return redirect("process_list")
 
 
 def _say(request: HttpRequest, receipt: workers.WorkerReceipt) -> None:

@@ -39,7 +39,7 @@ def test_head_prints_the_anchor_and_nothing_else(told: str) -> None:
 
 
 def test_verify_says_that_all_is_whole(told: str) -> None:
-    assert said("verify") == f"Whole: 5 events and 4 redrives.\nhead: {told}\n"
+    assert said("verify") == f"Whole: 5 events and 4 redriven orders.\nhead: {told}\n"
     assert "The anchor" in said("verify", "--expect", told)
 
 

@@ -104,6 +104,7 @@ def test_the_night_of_fifty_thousand() -> None:
         since_ms=NOW - HOUR_MS,
         oldest_ms=NOW - 9 * HOUR_MS,
         causes=1,
+        smaller=1,
         cause=CAUSE,
         growing=True,
         recent=96,

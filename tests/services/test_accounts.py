@@ -59,6 +59,14 @@ def test_a_change_leaves_what_it_does_not_name() -> None:
         run("mia", "--activate", "--deactivate")
 
 
+@pytest.mark.parametrize("wish", ["--deactivate", "--activate", "--new-password", "--see-payloads"])
+def test_a_name_that_nobody_has_makes_no_account_without_a_role(wish: str) -> None:
+    with pytest.raises(CommandError, match=r"There is no account 'mya'; a new one wants --role\."):
+        run("mya", wish)
+    assert not User.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
 @pytest.mark.parametrize("name", ["", "a b", "x" * 200, "<b>"])
 def test_a_name_that_cannot_be_one_is_refused_with_a_sentence(name: str) -> None:
     with pytest.raises(CommandError):

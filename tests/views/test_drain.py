@@ -42,7 +42,7 @@ def test_a_lead_chooses_one_that_lives_and_it_is_told_and_recorded(lead: Client,
     assert offered(markup) == [f"{clock.now} w1", f"{clock.now} w2"]
     assert "selected" not in re.findall(r"<select.*?</select>", markup, re.DOTALL)[0].replace('value="" selected', "")
     answer = lead.post(ADDRESS, {"worker": f"{clock.now} w2", "note": "INC-7"})
-    assert answer["Location"] == "/workers/#drain"
+    assert answer["Location"] == "/workers/"
     text = text_of(lead.get(PAGE).text)
     assert "w2 takes nothing new, finishes what it delivers, and ends." in text
     assert Process.objects.get(pk="w2").draining

@@ -86,7 +86,7 @@ def _words(report: Report, expect: Anchor | None, result: Result | None) -> str:
 
 
 def _proof(report: Report, expect: Anchor | None) -> str:
-    looked = f"{report.events:,} events and {report.redrives:,} redrives"
+    looked = f"{report.events:,} events and {report.redrives:,} redriven orders"
     if report.broken is None:
         kept = f" The anchor {expect} is in it." if expect else ""
         return f"Whole: {looked}.{kept}\nhead: {report.head}"

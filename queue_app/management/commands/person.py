@@ -38,6 +38,8 @@ class Command(BaseCommand):
         try:
             if not options["name"]:
                 raise ValueError("The name is missing.")
+            if not known and options["role"] is None:  # a slip of the pen must not leave somebody else as he was
+                raise ValueError(f"There is no account {options['name']!r}; a new one wants --role.")
             User._meta.get_field("username").run_validators(options["name"])
             new = set_person(
                 options["name"],
