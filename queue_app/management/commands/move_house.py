@@ -81,8 +81,10 @@ def _words(moved: Moved) -> str:
     lines += [
         "",
         "Now switch:",
-        "1. Set DATABASE_URL to the new address for every process: web servers, workers, redrivers, scheduled commands.",
-        "2. Start the web servers, then the redrivers, then the workers. People sign in anew.",
-        "3. Keep the old file, and start nothing on it any more: what it accepted, the new database would not know.",
+        "1. Give the application's role its rights there: snackops/ops/application_role.sql, run as the owner.",
+        "2. Set DATABASE_URL to the new address, with that role, for every process: web servers, workers, redrivers, "
+        "scheduled commands.",
+        "3. Start the web servers, then the redrivers, then the workers. People sign in anew.",
+        "4. Keep the old file, and start nothing on it any more: what it accepted, the new database would not know.",
     ]
     return "\n".join(lines)
