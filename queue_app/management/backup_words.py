@@ -73,6 +73,6 @@ def _next(done: Restored) -> Iterator[str]:
     if done.manifest.database == "sqlite":
         yield f"  2. Set DATABASE_URL=sqlite:///{quote(done.place)}"
     else:
-        yield f"  2. Run snackops/ops/application_role.sql in the database {done.place}, as its owner: a backup holds no rights."
+        yield f"  2. Run snackops/ops/application_role.sql in the database {done.place} as its owner: backups hold no rights."
         yield "     Set DATABASE_URL to it, on the same server."
     yield "  3. Start again, look at /readyz, and run `manage.py reconcile`."
