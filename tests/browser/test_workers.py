@@ -75,7 +75,7 @@ def test_a_lead_goes_there_by_keys_pauses_a_queue_lets_a_worker_end_and_keeps_wh
     note.fill("INC-7")
     Process.objects.filter(name="w1").update(draining=True)
     page.evaluate("htmx.trigger('[data-poll]', 'refresh')")
-    expect(page.get_by_text("takes nothing new")).to_be_visible()
+    expect(page.get_by_text("takes nothing new", exact=True)).to_be_visible()
     expect(note).to_have_value("INC-7")
     page.locator("details#queue-snacks").get_by_role("button", name="Pause deliveries").press("Enter")
     expect(page.get_by_text("snacks: nothing is handed out until somebody resumes it.")).to_be_visible()
