@@ -42,11 +42,12 @@ def test_the_limits_of_the_settings_stand_in_every_session():
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout', "
-            "'idle_in_transaction_session_timeout', 'plan_cache_mode') ORDER BY name"
+            "'idle_in_transaction_session_timeout', 'plan_cache_mode', 'max_parallel_workers_per_gather') ORDER BY name"
         )
         assert cursor.fetchall() == [
             ("idle_in_transaction_session_timeout", "20000"),
             ("lock_timeout", "10000"),
+            ("max_parallel_workers_per_gather", "0"),
             ("plan_cache_mode", "force_generic_plan"),
             ("statement_timeout", "30000"),
         ]
