@@ -22,7 +22,7 @@ from tests.store.rows import AT, job
 pytestmark = pytest.mark.django_db
 SNACKS = by_filter(Filter(queue="snacks"))
 HORIZON_MS = 50_000
-HELD_MS = 40  # so long a chunk takes here; half of its size is then right
+HELD_MS = 30  # so long a chunk takes here; half of its size is then right
 
 
 @pytest.fixture
