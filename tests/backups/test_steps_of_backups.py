@@ -20,25 +20,15 @@ from queue_app.reads import standings
 from queue_app.services import backups, copy_checks
 from queue_app.services.backups import MANIFEST, Made, Restored
 from queue_app.store.backups import FILES, CannotCopy, Copied, Programs
+from tests.backups.manifests import DATA, SHA, STANDING, manifest
 from tests.conftest import Clock
 
-STANDING = Standing({"done": 1}, 2, 3, 4, 5, "d" * 64, Anchor(1, "a" * 64), ("auth.0001_initial",))
-DATA = b"whole " * 10
-SHA = hashlib.sha256(DATA).hexdigest()
 ERRORS = (DatabaseError("words"), InterfaceError("words"))
 
 
 @pytest.fixture(autouse=True)
 def programs() -> None:
     """None of the real ones here."""
-
-
-def manifest(kind: str = "sqlite", **changes: Any) -> Manifest:
-    values: dict[str, Any] = {
-        "made_at_ms": 7, "database": kind, "server": "SQLite 3", "file": FILES[kind], "bytes": len(DATA), "sha256": SHA,
-        "standing": STANDING,
-    }  # fmt: skip
-    return Manifest(**values | changes)
 
 
 def raising(error: Exception) -> Callable[[], Any]:

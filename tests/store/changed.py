@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 from django.db import models
 
+locks = pytest.mark.parametrize(
+    ("lock", "postgresql", "suffix"),
+    [(True, True, " FOR UPDATE"), (True, False, ""), (False, True, ""), (None, True, "")],
+)
+"""Whether a look is to lock (None: not said), on which database, and what its statement ends with then."""
+
 
 @contextmanager
 def changes(model: type[models.Model]) -> Iterator[dict[Any, dict[str, Any]]]:

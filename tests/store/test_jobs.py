@@ -9,7 +9,7 @@ from queue_app.models import Job
 from queue_app.policy.decisions import Spent
 from queue_app.store import given, jobs
 from queue_app.store.jobs import JobRow
-from tests.store.changed import Asked, changes
+from tests.store.changed import Asked, changes, locks
 from tests.store.rows import AT, job
 
 COLUMNS = (
@@ -139,10 +139,7 @@ def test_what_is_asked_for_due_jobs(
         assert asked.statements == [(sql, values)]
 
 
-@pytest.mark.parametrize(
-    ("lock", "postgresql", "suffix"),
-    [(True, True, " FOR UPDATE"), (True, False, ""), (False, True, ""), (None, True, "")],
-)
+@locks
 def test_a_row_is_locked_where_that_means_something(
     monkeypatch: pytest.MonkeyPatch, lock: bool | None, postgresql: bool, suffix: str
 ) -> None:

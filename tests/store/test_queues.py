@@ -11,7 +11,7 @@ from queue_app.policy.queues import QueuePolicy
 from queue_app.store import queues
 from queue_app.store.queues import Standing
 from tests.conftest import Clock
-from tests.store.changed import Asked, changes
+from tests.store.changed import Asked, changes, locks
 from tests.store.rows import AT
 
 FIELDS = (
@@ -95,10 +95,7 @@ def test_limits_are_written_for_one_queue() -> None:
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("lock", "postgresql", "suffix"),
-    [(True, True, " FOR UPDATE"), (True, False, ""), (False, True, ""), (None, True, "")],
-)
+@locks
 def test_a_row_is_locked_where_that_means_something(
     monkeypatch: pytest.MonkeyPatch, lock: bool | None, postgresql: bool, suffix: str
 ) -> None:
