@@ -13,7 +13,7 @@ from queue_app.policy.errors import NotAllowed, gettext_noop
 from queue_app.policy.plans import PlanMoved, UnknownPlan
 from queue_app.reads import refusals
 from queue_app.services import programs
-from queue_app.services.people import Actor, actor_of, record_refusal
+from queue_app.services.people import Actor, actor_of, record_refusal, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import chain, database, plans
 
@@ -40,6 +40,14 @@ def recorded(
         if not once_in_ms or not refusals.refused_since(actor.id, action, target, since_ms):
             record_refusal(actor, action, target, str(refused))
         raise
+
+
+def allowed(user: Somebody, right: str, target: str, *, channel: str, proof: str, once_in_ms: int = 0) -> Actor:
+    """The person, who has this right. Raises NotAllowed, recorded as in `recorded`."""
+    with recorded(user, right, target, channel=channel, proof=proof, once_in_ms=once_in_ms):
+        actor = actor_of(user, channel=channel, proof=proof)
+        require(actor, right)
+        return actor
 
 
 def _whoever(user: Somebody, channel: str, proof: str) -> Actor:

@@ -18,8 +18,7 @@ from queue_app.policy import cells
 from queue_app.policy.cells import Column, Row
 from queue_app.policy.errors import SnackOpsError, gettext_noop
 from queue_app.policy.refusals import shown
-from queue_app.services import people
-from queue_app.services.asking import Somebody, recorded
+from queue_app.services.asking import Somebody, allowed
 from queue_app.services.people import Actor
 from queue_app.store import chain, database
 
@@ -122,9 +121,7 @@ def export(
 
 def _allowed(user: Somebody, target: str, rights: Sequence[str], channel: str, proof: str) -> Actor:
     for right in rights:
-        with recorded(user, right, target, channel=channel, proof=proof):
-            actor = people.actor_of(user, channel=channel, proof=proof)
-            people.require(actor, right)
+        actor = allowed(user, right, target, channel=channel, proof=proof)
     return actor
 
 

@@ -14,7 +14,7 @@ from queue_app.policy.selections import EMPTY_DIGEST, Selection
 from queue_app.policy.terms import Terms, check_terms
 from queue_app.reads import dead, selected
 from queue_app.services import freezing
-from queue_app.services.asking import digest_of, let_run_out, locked, receipt, recorded
+from queue_app.services.asking import allowed, digest_of, let_run_out, locked, receipt, recorded
 from queue_app.services.people import Actor, actor_of, require
 from queue_app.services.receipts import Receipt
 from queue_app.store import chain, database, plans, queues
@@ -73,8 +73,7 @@ def ask(
 
 def may_ask(user: User, *, channel: str = "console", proof: str = "session") -> None:
     """Raise NotAllowed (recorded) unless the person may ask for a redrive: asked before input is looked at."""
-    with recorded(user, "plan", "plan:new", channel=channel, proof=proof):
-        require(actor_of(user), "plan")
+    allowed(user, "plan", "plan:new", channel=channel, proof=proof)
 
 
 def withdraw(user: User, plan_id: int, *, note: str = "", channel: str = "console", proof: str = "session") -> Receipt:

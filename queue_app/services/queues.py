@@ -13,7 +13,7 @@ from queue_app.policy.errors import gettext_noop
 from queue_app.policy.notes import check_note
 from queue_app.policy.orders import check_queue_name
 from queue_app.policy.queues import QueuePolicy, UnknownQueue, with_limits
-from queue_app.services.asking import recorded
+from queue_app.services.asking import allowed, recorded
 from queue_app.services.people import actor_of, require
 from queue_app.store import chain, database, queues
 
@@ -84,8 +84,7 @@ def set_limits(
 
 def may_limit(user: User, name: str, *, channel: str = "console", proof: str = "session") -> None:
     """Raise NotAllowed (recorded) unless the person may change limits: asked before input is looked at."""
-    with recorded(user, "limit_queue", f"queue:{name}", channel=channel, proof=proof):
-        require(actor_of(user), "limit_queue")
+    allowed(user, "limit_queue", f"queue:{name}", channel=channel, proof=proof)
 
 
 # --- one move -------------------------------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ MISTAKES = (
     # --- record and counters
     Mistake(
         "an export is refused without a trace",
-        "queue_app/services/exports.py", "        with recorded(user, right, target, channel=channel, proof=proof):\n",
-        "        if recorded:\n",
+        "queue_app/services/asking.py",
+        "    with recorded(user, right, target, channel=channel, proof=proof, once_in_ms=once_in_ms):\n", "    if recorded:\n",
         ("tests/exports/test_exports.py::test_whoever_is_refused_costs_no_reading",),
     ),
     Mistake(
