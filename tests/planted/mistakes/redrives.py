@@ -124,7 +124,8 @@ MISTAKES = (
     Mistake(
         "an export is refused without a trace",
         "queue_app/services/asking.py",
-        "    with recorded(user, right, target, channel=channel, proof=proof, once_in_ms=once_in_ms):\n", "    if recorded:\n",
+        "    with recorded(user, right, target, channel=channel, proof=proof, once_in_ms=once_in_ms):\n",
+        "    if recorded:\n",
         ("tests/exports/test_exports.py::test_whoever_is_refused_costs_no_reading",),
     ),
     Mistake(
